@@ -28,9 +28,6 @@ FAULT_LOG = "fault.log"
 DUMP = "dump"
 """The folder to which XLA writes its stages."""
 
-PROFILE = "profile"
-"""The folder that JAX's profiler writes to."""
-
 OPTIMIZED = r".*after_optimizations\.txt"
 LIVE_RANGES = r".*after_optimizations-live-range\.txt"
 BEFORE_PROPAGATION = r"01\.before_propagation\.mlir"

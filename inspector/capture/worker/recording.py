@@ -15,7 +15,7 @@ from jax._src.source_info_util import register_exclusion  # jax.extend adds opti
 from ..protocol.events import Memory
 from ..protocol.request import PROBES, Request, UsageError
 from ..protocol.stages import PASSES
-from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, PROFILE, diverted
+from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, diverted
 from . import failures
 from .channel import Channel
 from .failures import OLDEST_JAX
@@ -121,7 +121,7 @@ def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, wor
         # What the compiler says of the program with probes, it has said of the one without.
         with diverted(log := Path(workspace, COMPILER_LOG)):
             program = watching.Program(call.traced, compiled, table, inputs, outputs, min(execution.seconds))
-            watching.watch(request, program, channel, Path(workspace, PROFILE))
+            watching.watch(request, program, channel)
         log.unlink(missing_ok=True)
     except Exception as error:  # whatever it is, it is not the user's: all that was asked for is there already
         channel.tell("warning", f"no values inside the program: {type(error).__name__}: {error}")

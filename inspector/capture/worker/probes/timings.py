@@ -1,17 +1,15 @@
-"""Times of each collective on each device, from the data that JAX's profiler makes public."""
+"""Times of each collective on each device, from what JAX's profiler records."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import jax
+from jaxlib import _profiler  # jax.profiler writes files for TensorBoard, which takes as long as all the rest
 
 from ....catalog.spellings import HLO_OPCODES
 from ...protocol.values import Timing
@@ -49,28 +47,26 @@ def census(text: str) -> dict[str, int]:
     return dict(sorted(Counter(opcode for _, opcode, half in found if half != "-done").items()))
 
 
-def measure(text: str, once: Callable[[], Any], seconds: float, folder: Path) -> tuple[Timing, ...]:
-    """A few runs of the program whose text is given are profiled.
-
-    `once` runs it to its end, in so many `seconds`. What the profiler writes goes to `folder`, which is removed.
-    """
+def measure(text: str, once: Callable[[], Any], seconds: float) -> tuple[Timing, ...]:
+    """A few runs of the program whose text is given are profiled: `once` runs it to its end, in so many `seconds`."""
     names = collective_names(text)
-    if not names or not hasattr(jax.profiler, "ProfileData"):
+    if not names:
         return ()
+    options = _profiler.ProfileOptions()
+    options.python_tracer_level = 0  # it would record each call of a function
+    session = _profiler.ProfilerSession(options)
     try:
-        with jax.profiler.trace(str(folder)):
-            for _ in range(max(1, min(RUNS, int(TIMEOUT_S / max(seconds, 1e-6))))):
-                once()
-        events = [event for path in sorted(folder.rglob("*.xplane.pb")) for event in _read(path, names)]
+        for _ in range(max(1, min(RUNS, int(TIMEOUT_S / max(seconds, 1e-6))))):
+            once()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return _summaries(events)
+        profile = session.stop_and_get_profile_data()
+    return _summaries(list(_read(profile, names)))
 
 
-def _read(path: Path, names: set[str]) -> Iterator[_Event]:
+def _read(profile: _profiler.ProfileData, names: set[str]) -> Iterator[_Event]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the class of the statistics itself
-        for plane in jax.profiler.ProfileData.from_file(str(path)).planes:
+        for plane in profile.planes:
             match = _DEVICE_PLANE.fullmatch(plane.name)
             for line in plane.lines:
                 for event in line.events:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....catalog.spellings import CONSTRAINTS
@@ -44,12 +43,12 @@ class Program(NamedTuple):
     seconds: float
 
 
-def watch(request: Request, program: Program, channel: Channel, folder: Path) -> None:
+def watch(request: Request, program: Program, channel: Channel) -> None:
     """Send how long collectives take, and what was asked for: probes, and differences between shards."""
     try:
         text = program.compiled.as_text()
         once = partial(live.once, program.compiled, program.inputs)
-        measured = timings.measure(text, once, program.seconds, folder)
+        measured = timings.measure(text, once, program.seconds)
         channel.send(CollectiveTimes(measured))
         if not measured and timings.collective_names(text):
             channel.tell(
