@@ -13,6 +13,8 @@ PLACES ?= inspector parsers
 TESTS ?= tests
 COUNT ?= 200
 
+WITH_NEWEST := python=$$(tools/newest-python) && $(MAKE) VENV=.venv-newest PYTHON="$$python" EXTRAS=dev
+
 .PHONY: demo check lint types test approve newest compat faults mutate bench grammars schema rules picture clean
 
 demo: $(VENV)/.installed
@@ -42,7 +44,7 @@ approve: $(VENV)/.checks
 # The suite once more, with the newest of all dependencies, where the machine has an interpreter for it; but for long tests
 # that no JAX changes.
 newest:
-	@python=$$(tools/newest-python) && $(MAKE) test VENV=.venv-newest PYTHON="$$python" EXTRAS=dev SELECTED='-m "not once"' \
+	@$(WITH_NEWEST) test SELECTED='-m "not once"' \
 	  || { test $$? -eq 3 && echo "no Python >= 3.12 here: skipped"; }
 
 # The suite with the oldest of all dependencies, and the oldest Python, that are supported.
@@ -57,7 +59,7 @@ faults: $(VENV)/.checks
 # Small faults in the product that its tests must catch: make mutate PLACES=inspector/check TESTS=tests/inspector/test_check.py
 # It needs Python 3.12, for `sys.monitoring`, and the right to mount, for a namespace in which mutants do no harm.
 mutate:
-	@python=$$(tools/newest-python) && $(MAKE) .venv-newest/.checks VENV=.venv-newest PYTHON="$$python" EXTRAS=dev
+	@$(WITH_NEWEST) .venv-newest/.checks
 	nice -n 15 .venv-newest/bin/python -m tools.mutate $(PLACES) --tests $(TESTS) --count $(COUNT)
 
 bench: $(VENV)/.checks
@@ -84,15 +86,20 @@ picture: $(VENV)/.checks
 	$(BIN)/python tools/picture.py docs/screen.svg
 
 # The environments: made once, remade when pyproject.toml changes.
-$(VENV)/.installed: pyproject.toml
+define install
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=24"
-	$(BIN)/python -m pip install --quiet --editable . $(JAX)
+	$(BIN)/python -m pip install --quiet --editable
+endef
+
+$(VENV)/.installed: pyproject.toml
+	$(install) . $(JAX)
 	touch $@
 
-$(VENV)/.checks: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]" $(JAX)
-	touch $@
+# Most modules of what is installed here are never imported: those that are, are compiled then.
+$(VENV)/.checks: pyproject.toml
+	$(install) ".[$(EXTRAS)]" --no-compile $(JAX)
+	touch $(VENV)/.installed $@
 
 clean:
 	rm -rf build dist .venv .venv-newest .venv-compat *.egg-info

@@ -80,6 +80,7 @@ def test_reports(name: str, request: pytest.FixtureRequest) -> None:
     compare(name, text_of(report), dict(sections(report, name)), request)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", WITHOUT)
 def test_what_is_left_without_a_part(name: str, request: pytest.FixtureRequest) -> None:
     found = {}
@@ -89,6 +90,7 @@ def test_what_is_left_without_a_part(name: str, request: pytest.FixtureRequest) 
     compare(f"{name}.without", "", found, request)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", CHANGED)
 def test_what_is_left_of_texts_that_are_changed(name: str, request: pytest.FixtureRequest) -> None:
     """Texts that still look like programs, and are none: all is read, and the report says the same of it."""
