@@ -7,6 +7,7 @@ no implicit communication
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ def _measured(budget: Budget, outline: Fingerprint, peak: PeakMemory | None) -> 
             return len(these), f"{_counted(these)} that the source does not request", these
         case "wire":
             sent = outline.total_wire
-            ordered = sorted(outline.transfers, key=lambda each: -(each[0].work.total_wire or 0) * each[1])
+            ordered = sorted(outline.transfers, key=_sent, reverse=True)
             return sent, f"{format_bytes(sent)} per device and run", tuple(ordered)
         case "peak":
             return taken, f"{format_bytes(taken)} per device", ()
@@ -112,6 +113,12 @@ def _measured(budget: Budget, outline: Fingerprint, peak: PeakMemory | None) -> 
         case "collectives":
             these = tuple((one, count) for one, count in outline.transfers if _is_meant(one, budget))
             return sum(count for _, count in these), _counted(these), these
+
+
+def _sent(counted: tuple[Transfer, int]) -> float:
+    """Bytes that a device sends; an unknown amount is listed first, since no budget allows for it."""
+    one, count = counted
+    return math.inf if one.work.total_wire is None else one.work.total_wire * count
 
 
 def _is_meant(one: Transfer, budget: Budget) -> bool:

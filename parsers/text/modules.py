@@ -28,6 +28,7 @@ _START = re.compile(rb'\n(?:HloModule |(?:builtin\.)?module (?:[@{]|attributes )
 _NAME = re.compile(rb'HloModule\s++%?([\w.\-]++)|"?(?:builtin\.)?module"?[^\n@{(]*+@(?:([\w.$\-]++)|"([^"\n]*+)")')
 _ABOVE_MLIR = (b"#", b"!", b"//")
 """First words of lines directly above an MLIR module: aliases, and messages of passes."""
+_END_OF_HLO = re.compile(rb".*\n\}[^\n]*+", re.DOTALL)
 _END_OF_MLIR = re.compile(rb"\n\}[^\n]*+(?:\n(?:[#!]\w[^\n]*+|\{-#.*?(?:#-\}[^\n]*+|\Z)|[ \t]*+(?=\n)))*+", re.DOTALL)
 _ONLY_ABOVE = re.compile(rb"(?:\s*+(?://|[#!]\w)[^\n]*+)*+\s*+")
 _BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
@@ -80,12 +81,11 @@ def _with_lines_above(data: bytes, start: int) -> int:
 def _end(data: bytes, start: int, stop: int) -> int:
     """Return the end of the module that starts there, if nothing follows; else the beginning of the next."""
     if data.startswith(_HLO, start):
-        brace = data.rfind(b"\n}", start, stop)
-        end = data.find(b"\n", brace + 1, stop) if brace >= 0 else stop
+        found = _END_OF_HLO.match(data, start, stop)
     else:
         found = _END_OF_MLIR.search(data, start, stop)
-        end = found.end() if found else stop
-    rest = data[stop if end < 0 else end : stop].strip(b"\n")
+    end = found.end() if found else stop
+    rest = data[end:stop].strip(b"\n")
     is_cut_off = stop == len(data) and not data.endswith(b"\n") and b"\n" not in rest
     return end if rest.strip() and not is_cut_off and language(rest) is None else stop
 

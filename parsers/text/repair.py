@@ -71,9 +71,11 @@ _MAX_COPY_BYTES = 1 << 24
 """Bytes; nobody copies more out of a terminal."""
 _ANEW = re.compile(
     rb"\s*+(?:(?:ROOT )?(?:%[\w.:\-]++ = |[\w.\-]++ = (?:\(|[a-z]\w*+\[))|ENTRY |%?[\w.\-]++ \([^\n]*\{$"
-    rb"|#\w++ = |\d++ [\"{]|$)"
+    rb"|#\w++ = |\d++ [\"{]|(?:\w++\.)?return |$)"
 )
 """Beginnings of a line that is no continuation of another."""
+_CLOSES = re.compile(rb"\s*+\}\s*+(?:loc\([^\n]*+)?")
+"""A line that may end a body, or the attributes of the line before."""
 
 
 def restored(data: bytes) -> tuple[bytes, tuple[str, ...]]:
@@ -237,7 +239,7 @@ def _unwrapped(data: bytes) -> tuple[bytes, str]:
 
 def _goes_on(line: bytes, rest: bytes) -> bool:
     """Return whether the next line continues a full one."""
-    if rest.strip() == b"}":
+    if _CLOSES.fullmatch(rest):
         return line.count(b"{") > line.count(b"}")
     return _breaks_a_word(line, rest) or not _ANEW.match(rest)
 

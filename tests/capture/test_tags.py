@@ -41,6 +41,9 @@ from tests.conftest import SampleCapture
         # Of a kernel the number is in front of the name that XLA gives its instruction; a call around has its own.
         ('"jit(f)/~op6~/attend/pallas_call"', '"jit(f)/attend/pallas_call"', [6]),
         ('"jit(f)/~op1~/jit(g)/~op6~/attend/pallas_call"', '"jit(f)/jit(g)/attend/pallas_call"', [6]),
+        # Only calls around have numbers: one is the nearest there is; of several it could be any.
+        ('"jit(f)/~op1~/jit(g)/add"', '"jit(f)/jit(g)/add"', [1]),
+        ('"~op1~/jit(f)/~op2~/jit(g)/add"', '"jit(f)/jit(g)/add"', []),
         ('no mark, "and a string"', 'no mark, "and a string"', []),
     ],
 )

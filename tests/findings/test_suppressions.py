@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
+import re
 import tokenize
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.policy import EVERYTHING, Policy
 from shardscope.inspector.findings.suppressions import suppressions_in
 from shardscope.inspector.ir.program import SourceFile
 from shardscope.inspector.pipeline import inspect
+from shardscope.parsers.source import Source
+
+from tests.inspector.complete.kept import kept
 
 STRICT = Policy(strict=True)
 
@@ -113,6 +118,20 @@ def test_a_comment_that_suppresses_nothing(tmp_path: Path) -> None:
     # Line 14 is of a function that is not captured: nothing is known of it.
     assert (told.rule, told.place.source.frame.line, told.severity) == ("SS00", 10, "warning")
     assert inspect(idle, Policy(strict=True, without=frozenset(("SS04",)))).findings == ()
+
+
+def test_findings_of_no_line_are_of_the_script() -> None:
+    """A text without metadata, of a capture that names its script and of one that names none."""
+    whole = kept("combined")
+    assert whole.subject is not None
+    assert whole.subject.script is not None
+    text = re.sub(rb", metadata=\{[^}]*\}", b"", next(each.source.data for each in whole.stages if each.name == "hlo"))
+    bare = Capture(stages=(Stage("hlo", "hlo", Source("hlo", text)),), complete=True, foreign=True)
+    policy = Policy(elsewhere=((Path(whole.subject.script).name, frozenset(("SS28",))),))
+    for subject, counts in ((whole.subject, False), (replace(whole.subject, script=None), True), (None, True)):
+        report = inspect(replace(bare, subject=subject), policy)
+        assert [each.rule for each in report.findings] == ["SS28"] * counts
+        assert [each.finding.rule for each in report.suppressed] == ["SS28"] * (not counts)
 
 
 @pytest.mark.parametrize(("threshold", "found"), [(None, []), (100.0, ["SS12"]), (1000.0, [])])

@@ -11,10 +11,10 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, CaptureError, Stage
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.check.budget import parse_budget
+from shardscope.inspector.check.budget import broken, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import judge
-from shardscope.inspector.diff.outline import Transfer
+from shardscope.inspector.diff.outline import CollectiveSignature, Fingerprint, Place, Transfer
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.comparison import summary
 from shardscope.inspector.report import PeakMemory
@@ -83,6 +83,19 @@ to_apply=%sum
     assert found.axes is None
     assert not judge("f", report, None, [parse_budget("all-reduce over k: none")]).passed
     assert judge("f", report, None, [parse_budget("all-gather over k: none")]).passed
+
+
+def test_what_sends_most_is_listed_first_after_what_is_unknown() -> None:
+    """Bytes of an execution, executions, and how many such collectives there are."""
+    sends = [(8, 1, 1), (None, 1, 1), (3, 1, 5), (0, 7, 1), (2, 9, 1), (100, None, 2)]
+    listed = tuple((_sending(wire, executions), count) for wire, executions, count in sends)
+    (over,) = broken([parse_budget("wire bytes <= 1")], Fingerprint("", "hlo", listed, ()))
+    assert [one.work.wire_bytes for one, _ in over.transfers] == [None, 100, 2, 3, 8, 0]
+
+
+def _sending(wire: int | None, executions: int | None) -> Transfer:
+    work = CollectiveSignature("all-reduce", "sum", None, ("f32",), 8, 8, wire, executions, is_async=False)
+    return Transfer(work, Place((("", ""),), "", "unknown"), "unknown", "", "")
 
 
 def test_what_is_no_budget() -> None:

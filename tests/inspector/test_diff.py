@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import msgspec
@@ -187,6 +188,29 @@ def test_combined_is_no_change_of_volume(before: Numbers, after: Numbers, told: 
         moved = tuple((replace(one, work=replace(one.work, axes=other)), n) for one, n in sides[1])
         found = compare_outlines(Fingerprint("", "hlo", sides[0], ()), Fingerprint("", "hlo", moved, ()))
         assert found.communication_differs
+
+
+@pytest.mark.parametrize("over", [((("x",), ""), (("y",), "")), ((None, "{{0,3},{1,2}}"), (None, "{{0,2},{1,3}}"))])
+@pytest.mark.parametrize("frames", [(("f", "a"),), (("", ""),)])
+@pytest.mark.parametrize("change", [{"dtypes": ("bf16",)}, {"executions": 5}, {"kind": "all-to-all"}, {"bytes_in": 9}])
+def test_what_changes_is_paired_over_the_same_axes_or_devices(
+    over: tuple[tuple[Any, str], ...], frames: tuple[tuple[str, str], ...], change: dict[str, Any]
+) -> None:
+    one, other = (
+        replace(
+            alone, work=replace(alone.work, axes=axes, partners=partners), place=replace(alone.place, frames=frames)
+        )
+        for alone in [carrying("all-reduce", 8)]
+        for axes, partners in over
+    )
+    after = [replace(each, work=replace(each.work, **change)) for each in (other, one)]
+    _, found = match(((one, 1), (other, 1)), tuple((each, 1) for each in after))
+    pairs = {
+        (a.work.axes or a.work.partners, b.work.axes or b.work.partners)
+        for p in found
+        for (a, _), (b, _) in [(*p.befores, *p.afters)]
+    }
+    assert pairs == {(axes or partners,) * 2 for axes, partners in over}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("libtpu") is None, reason="libtpu is not installed")

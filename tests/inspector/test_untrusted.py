@@ -235,7 +235,8 @@ def test_lines_of_other_files_are_not_shown(
 
 
 @pytest.mark.parametrize(
-    ("step", "count", "number"), [("add", 50, 3 << 50), ("add", 400, None), ("multiply", 40, None)]
+    ("step", "count", "number"),
+    [("add", 20, 3 << 20), ("add", 50, 0), ("add", 400, None), ("multiply", 4, 3**16), ("multiply", 40, 1)],
 )
 def test_numbers_in_many_steps(step: str, count: int, number: int | None) -> None:
     """Neither Python's stack nor integers without end are at the mercy of a file."""

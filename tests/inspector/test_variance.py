@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.ir.jaxpr_text import JaxprText
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
@@ -22,7 +25,51 @@ def jaxpr_of(capture: Capture) -> JaxprText:
 
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)
 def test_inferred_types_are_those_of_jax(function: str, sample: SampleCapture) -> None:
-    text = jaxpr_of(sample(function))
+    check_types(jaxpr_of(sample(function)))
+
+
+LOOPS = """
+from functools import partial
+import jax
+import jax.numpy as jnp
+from jax import lax, P
+
+mesh = jax.make_mesh((2, 2, 2), ("x", "y", "z"), axis_types=(jax.sharding.AxisType.Auto,) * 3)
+specs = P("x"), P(None, "y"), P(), P(("x", "z"))
+
+@jax.jit
+@partial(jax.shard_map, mesh=mesh, in_specs=specs, out_specs=(P(), P(None, "y"), P(), P("x"), P(("x", "y")), P("z")))
+def loops(a, b, c, d):
+    # Constants, carries and slices that differ in what they vary over.
+    def step(carry, rows):
+        return carry + rows[1].sum(), (rows[0] * 2, rows[1] + 1, a + 1)
+    total, (doubled, more, _) = lax.scan(step, c.sum(), (b, c))
+
+    # One constant of the condition, one of the body, and two carries.
+    limit = c.max()
+    def goes_on(state):
+        return state[0] < limit
+    def advanced(state):
+        return state[0] + 1, state[1] * a
+    _, powers = lax.while_loop(goes_on, advanced, (0.0, a))
+
+    first = lax.cond(limit > 1, lambda v, w: v[:, None] + w, lambda v, w: v[:, None] * w, a, b[:1])
+    return total, doubled, more, powers, first.ravel(), lax.psum(d, "x")
+
+loops_inputs = jnp.arange(4.0), jnp.ones((3, 4)), jnp.ones((3, 2)), jnp.arange(8.0)
+"""
+
+
+def test_types_in_loops(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(LOOPS)
+    last = last_capture(Request(f"{tmp_path / 'script.py'}:loops", live=False))
+    assert last.complete, last.failure
+    check_types(jaxpr_of(last))
+    assert {"scan", "while", "cond"} <= {place.equation.primitive for place in jaxpr_of(last).equations}
+
+
+def check_types(text: JaxprText) -> None:
+    """Compare what is inferred with what JAX prints."""
     inferred = infer(text, "types")
     compared = 0
     for place in text.equations:

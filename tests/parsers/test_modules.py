@@ -63,6 +63,21 @@ def test_every_text_of_a_compiler_is_one(corpus: list[Path]) -> None:
         assert [part.span for part in parts(data)] == [Span(0, len(data))], path
 
 
+@pytest.mark.parametrize("above", [b"// a remark\n", b"#alias = loc(unknown)\n"])
+@pytest.mark.parametrize("between", [b"", b"\n", b"loss 3.25\n"])
+@pytest.mark.parametrize("end", [b"", b"done\n", b"done"])
+def test_lines_right_above_a_module(above: bytes, between: bytes, end: bytes) -> None:
+    """They are an MLIR module's own, unless they follow the end of another; nothing above HLO is."""
+    for text in (HLO, UNNAMED):
+        data = text + between + above + text + end
+        first, second = parts(data)
+        own = text is UNNAMED and between != b""
+        assert data[second.span.start :].startswith(above + text if own else text)
+        assert data[first.span.start : first.span.end].startswith(text.rstrip())
+        # A word without the end of its line may be the beginning of one that is cut off.
+        assert data[second.span.start : second.span.end].endswith(b"done") == (end == b"done")
+
+
 @pytest.mark.parametrize("text", [HLO, PRETTY, GENERIC])
 def test_what_is_cut_off_or_not_understood_is_no_prose(text: bytes) -> None:
     for end in range(0, len(text), 9):

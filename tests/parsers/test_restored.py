@@ -161,6 +161,27 @@ def test_lines_broken_by_a_terminal(text: str, width: int) -> None:
     assert str(width) in words
 
 
+@texts
+def test_lines_broken_at_any_width(text: str) -> None:
+    """They are put together as they were, or left alone where too few words are broken to tell."""
+    restored_at = []
+    for width in range(40, 180):
+        lines = [line[at : at + width] for line in text.splitlines() for at in range(0, max(len(line), 1), width)]
+        broken = "".join(f"{line}\n" for line in lines)
+        found, words = undone(broken)
+        assert found == (text if words else broken), width
+        restored_at += [width] * bool(words)
+    assert set(restored_at) >= {40, 42, 43, 44, 45, 46, 47, 50, 51, 52, 54, 56, 58, 60, 61}
+
+
+@pytest.mark.parametrize(("last", "first"), [(",", "word"), ("word", "%b"), ("1", "2"), ("a", ")")])
+def test_lines_broken_at_words_stay(last: str, first: str) -> None:
+    """As many as there may be that are as long as the longest, only a word that is broken tells of a terminal."""
+    line = f"{first} = ".ljust(60 - len(last), "x") + last
+    text = "HloModule m\n\n" + f"{line}\n" * 9
+    assert (undone(text)[0] == text) == (not (last + first).isalnum())
+
+
 def test_lines_broken_by_hand_stay() -> None:
     by_hand = "HloModule m\n" + "e {\np = f32[8] parameter(0)\nq = f32[8] negate(p)\nr = f32[8] negate(q)\n}\n" * 9
     assert undone(by_hand) == (by_hand, ())

@@ -9,13 +9,18 @@ import jax
 import numpy as np
 import pytest
 from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.capture.protocol.events import StackFrame
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.apply import diff_of
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.finding_facts import verdict
 from shardscope.inspector.report import Report, SourcePosition
 from shardscope.inspector.trace_errors import carries
 from shardscope.inspector.trace_errors.explain import explained
+from shardscope.inspector.trace_errors.failed import Failed
+
+from tests.inspector.complete.kept import kept
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
 
@@ -235,3 +240,18 @@ def test_the_branch_that_lacks_an_axis(one: str, other: str, lacking: str, monke
     found = carries.explain_branches(failed, said)  # type: ignore[arg-type]
     assert found.title.replace(" returns a value without", "").startswith(lacking)
     assert not found.fixes
+
+
+def test_without_a_program_to_follow_there_is_no_story() -> None:
+    """Nothing is traced with the checks off, or no shard_map in it, or not with such a result."""
+    failure = Failure("function", "it raised", "trace", stack=(StackFrame("f.py", "f", 3),))
+    for report, output in (
+        (None, 0),
+        (inspect(Capture()), 0),
+        (inspect(kept("cube")), 0),
+        (inspect(kept("missing_reduce_scatter.faulty")), 9),
+    ):
+        failed = Failed(Program(Capture()), failure, lambda report=report: report)
+        assert failed.story("f", output, "x") == failed.story_at(("scan",), "x") == ()
+    report = inspect(kept("missing_reduce_scatter.faulty"))
+    assert Failed(Program(Capture()), failure, lambda: report).story("f", 0, "x")

@@ -81,7 +81,8 @@ def with_out_specs(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
 
 
 def _path(name: str) -> str:
-    return name[name.index("[") :] if "[" in name else ""
+    """Return the path of a result in its tree: `[0]['w']` of `result[0]['w']`."""
+    return name.removeprefix("result")
 
 
 def _tree(leaves: Mapping[str, str]) -> str | None:
@@ -199,7 +200,9 @@ def _part(value: ast.expr, path: str) -> ast.expr | None:
     """Return what a pytree that is written out has at a path; None where it is not written out so far."""
     if path and not isinstance(value, ast.Tuple | ast.List | ast.Dict):
         return None  # one for all
-    for step in _STEP.findall(path):
+    while path:
+        found_step = _STEP.match(path)
+        step, path = (found_step[1], path[found_step.end() :]) if found_step else ("", "")
         match value:
             case ast.Tuple(elts=elements) | ast.List(elts=elements) if step.isdecimal() and int(step) < len(elements):
                 value = elements[int(step)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import operator
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from ....parsers.hlo import ArrayShape, Instruction
 from ...ir.types import array_type
@@ -20,39 +21,49 @@ MAX_EVALUATED = 500
 MAX_DEPTH = 100
 """Instructions one behind the other."""
 
-LARGEST_INTEGER = 1 << 63
-"""Range of a program's integers: numbers beyond it are not followed."""
-
 Numbers = tuple[tuple[int, ...], ...]
 """The elements of an array on each partition."""
 
 SAME = frozenset(("copy", "convert", "bitcast", "bitcast-convert", "reshape", "domain"))
 
-BINARY: dict[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "maximum": max,
-    "minimum": min,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-    "divide": lambda a, b: int(a / b) if b else 0,
-    "remainder": lambda a, b: a - b * int(a / b) if b else a,
-    "shift-left": lambda a, b: a << b if 0 <= b < 32 else 0,
-    "shift-right-logical": lambda a, b: a >> b if 0 <= b < 32 else 0,
-    "shift-right-arithmetic": lambda a, b: a >> b if 0 <= b < 32 else 0,
-}
 
-COMPARED: dict[str, Callable[[int, int], bool]] = {
-    "EQ": operator.eq,
-    "NE": operator.ne,
-    "LT": operator.lt,
-    "LE": operator.le,
-    "GT": operator.gt,
-    "GE": operator.ge,
-}
+def _divided(_: int, a: int, b: int) -> int:
+    return math.trunc(Fraction(a, b)) if b else -1
 
+
+def _signed(bits: int, number: int) -> int:
+    number %= 1 << bits
+    return number - (1 << bits) if number >> (bits - 1) else number
+
+
+OPERATIONS: dict[str, tuple[int, Callable[..., int]]] = {
+    "negate": (1, lambda _, a: -a),
+    "add": (2, lambda _, a, b: a + b),
+    "subtract": (2, lambda _, a, b: a - b),
+    "multiply": (2, lambda _, a, b: a * b),
+    "maximum": (2, lambda _, a, b: max(a, b)),
+    "minimum": (2, lambda _, a, b: min(a, b)),
+    "and": (2, lambda _, a, b: a & b),
+    "or": (2, lambda _, a, b: a | b),
+    "xor": (2, lambda _, a, b: a ^ b),
+    "divide": (2, _divided),
+    "remainder": (2, lambda bits, a, b: a - b * _divided(bits, a, b) if b else a),
+    "shift-left": (2, lambda bits, a, b: a << b if 0 <= b < bits else 0),
+    "shift-right-logical": (2, lambda bits, a, b: a % (1 << bits) >> b if 0 <= b < bits else 0),
+    "shift-right-arithmetic": (2, lambda bits, a, b: _signed(bits, a) >> (b if 0 <= b < bits else bits - 1)),
+    "compare EQ": (2, lambda _, a, b: a == b),
+    "compare NE": (2, lambda _, a, b: a != b),
+    "compare LT": (2, lambda _, a, b: a < b),
+    "compare LE": (2, lambda _, a, b: a <= b),
+    "compare GT": (2, lambda _, a, b: a > b),
+    "compare GE": (2, lambda _, a, b: a >= b),
+    "select": (3, lambda _, chosen, a, b: a if chosen else b),
+    "clamp": (3, lambda _, low, number, high: min(max(low, number), high)),
+}
+"""The number of operands, and the result before it wraps around, given the bits of its type (openxla.org, Operation
+Semantics): a division by zero sets all bits, and a shift by more than there are leaves none but the sign's."""
+
+_INTEGER = re.compile(r"(?P<sign>[su])(?P<bits>[1-9]\d?)|pred")
 _NUMBER = re.compile(r"-?\d{1,18}|true|false")
 
 
@@ -81,17 +92,16 @@ class PartitionNumbers:
             self.known[origin] = None
             if self.left >= 0 and self.depth < MAX_DEPTH:
                 self.depth += 1
-                found = self._result(origin)
+                self.known[origin] = self._result(origin)
                 self.depth -= 1
-                is_small = found is not None and all(abs(number) < LARGEST_INTEGER for each in found for number in each)
-                self.known[origin] = found if is_small else None
         return self.known[origin]
 
     def _result(self, value: HloValue) -> Numbers | None:
         instruction = value.instruction
         type = instruction.type
-        count = array_type(type).elements if isinstance(type, ArrayShape) else None
-        if count is None or not 0 < count * self.partitions <= MAX_ELEMENTS:
+        integer = _INTEGER.fullmatch(type.dtype) if isinstance(type, ArrayShape) else None
+        count = array_type(type).elements
+        if integer is None or count is None or not 0 < count * self.partitions <= MAX_ELEMENTS:
             return None
         match instruction.opcode:
             case "partition-id":
@@ -105,14 +115,17 @@ class PartitionNumbers:
         found = [each for each in operands if each is not None]
         if not found or len(found) != len(operands):
             return None
-        return _applied(instruction, count, found)
+        results = _applied(instruction, count, found, int(integer["bits"] or 1))
+        if results is None or any(len(each) != count for each in results):
+            return None
+        return tuple(tuple(_wrapped(number, integer) for number in each) for each in results)
 
     def _operand(self, value: HloValue, position: int) -> Numbers | None:
         operand = self.flow.operand(value, position)
         return None if operand is None else self._numbers(operand)
 
 
-def _applied(instruction: Instruction, count: int, operands: list[Numbers]) -> Numbers | None:
+def _applied(instruction: Instruction, count: int, operands: list[Numbers], bits: int) -> Numbers | None:
     first, *others = operands
     opcode = instruction.opcode
     if opcode in SAME:
@@ -121,32 +134,28 @@ def _applied(instruction: Instruction, count: int, operands: list[Numbers]) -> N
         return tuple(each * count for each in first)
     if opcode == "dynamic-slice" and len(others) == 1:
         return tuple(_sliced(each, start[0], count) for each, start in zip(first, others[0], strict=True))
-    by_element = zip(*operands, strict=True)
-    if opcode == "negate":
-        return tuple(tuple(-number for number in each) for each in first)
-    if opcode in BINARY and len(operands) == 2:
-        apply = BINARY[opcode]
-        return tuple(tuple(map(apply, one, other)) for one, other in by_element)
-    if opcode == "compare" and len(operands) == 2:
-        compare = COMPARED.get(instruction.attributes.get("direction", ""))
-        return compare and tuple(tuple(map(int, map(compare, one, other))) for one, other in by_element)
-    if opcode == "select" and len(operands) == 3:
-        return tuple(_selected(*each) for each in by_element)
-    if opcode == "clamp" and len(operands) == 3:
-        return tuple(
-            tuple(max(low, min(number, high)) for low, number, high in zip(*each, strict=False)) for each in by_element
-        )
-    return None
+    # What chooses or limits may be one number for all elements.
+    wide = [tuple(each * count if len(each) == 1 else each for each in operand) for operand in operands]
+    direction = f" {instruction.attributes.get('direction', '')}" if opcode == "compare" else ""
+    taken, apply = OPERATIONS.get(f"{opcode}{direction}", (None, None))
+    if apply is None or len(operands) != taken or any(len(each) != count for operand in wide for each in operand):
+        return None
+    return tuple(
+        tuple(apply(bits, *numbers) for numbers in zip(*each, strict=True)) for each in zip(*wide, strict=True)
+    )
+
+
+def _wrapped(number: int, type: re.Match[str]) -> int:
+    """The number as a type holds it."""
+    if not type["bits"]:
+        return int(number != 0)
+    bits = int(type["bits"])
+    return _signed(bits, number) if type["sign"] == "s" else number % (1 << bits)
 
 
 def _sliced(numbers: tuple[int, ...], start: int, count: int) -> tuple[int, ...]:
     start = max(0, min(start, len(numbers) - count))
     return numbers[start : start + count]
-
-
-def _selected(which: tuple[int, ...], yes: tuple[int, ...], no: tuple[int, ...]) -> tuple[int, ...]:
-    which = which * len(yes) if len(which) == 1 else which
-    return tuple(one if chosen else other for chosen, one, other in zip(which, yes, no, strict=True))
 
 
 def _literal(text: str) -> tuple[int, ...]:
