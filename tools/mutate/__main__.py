@@ -32,7 +32,7 @@ HERE = Path(__file__).parent
 MAX_PARAMETERS = 12
 """So many of the parameters of a test are tried."""
 
-MAX_TESTS = 60
+MAX_TESTS = 150
 """Of one mutant."""
 
 
