@@ -70,7 +70,9 @@ class _Search:
             jaxpr = self.text.program.jaxprs[body]
             made = {o.name: (f"{body}.{i}", n) for i, e in enumerate(jaxpr.equations) for n, o in enumerate(e.outputs)}
             for name, spec in zip(jaxpr.outputs, mapped.outputs, strict=False):
-                equation, number = made.get(name, ("", 0))
+                if name not in made:
+                    continue
+                equation, number = made[name]
                 compared = next((c for c in self.compared if c.path[-1:] == (equation,) and c.position == number), None)
                 if compared is None or equation not in self.places:
                     continue

@@ -18,10 +18,13 @@ from shardscope.inspector.cost.memory_curve import alive_bytes
 from shardscope.inspector.cost.peak_memory import peak_memory, scheduled_instructions
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
 
 from tests.conftest import SampleCapture
+
+from .complete.kept import kept
 
 
 @pytest.fixture
@@ -63,6 +66,16 @@ def test_accounts_of_all_kinds() -> None:
     held = peak_memory(Program(Capture(memory=Memory(arguments=10, outputs=5, temporaries=7, aliased=5, peak=12))))
     assert held is not None
     assert held.bytes == 17
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_cores_share_the_memory_of_their_chip(cores: int) -> None:
+    whole = kept("cube")
+    assert whole.subject is not None
+    devices = tuple(replace(each, core=number % cores) for number, each in enumerate(whole.subject.devices))
+    peak = peak_memory(Program(replace(whole, subject=replace(whole.subject, devices=devices))))
+    assert peak is not None
+    assert peak.capacity == int(chips_of("tpu")["v5p"].figure("hbm_bytes")) // cores
 
 
 def test_a_broken_list_is_no_error(trained: Capture) -> None:

@@ -227,6 +227,14 @@ def test_what_compilers_print_is_as_it_was(corpus: list[Path]) -> None:
             assert restored(data)[0] is data, path
 
 
+@pytest.mark.parametrize("between", ["", "\n", "x\n"])
+def test_lines_right_above_an_indented_module_are_its_own(between: str) -> None:
+    """An alias is, and what stands farther up is not: it stays where it is."""
+    text = f"see:\n  #a = loc(unknown)\n{between}  module @m {{\n  }}\n"
+    alias = "  #a" if between else "#a"
+    assert undone(text)[0] == f"see:\n{alias} = loc(unknown)\n{between}module @m {{\n}}\n"
+
+
 def test_modules_in_modules_keep_their_indentation() -> None:
     data = b"module @outer {\n  func.func @f() {\n    return\n  }\n  module @inner {\n  }\n}\n"
     assert restored(data)[0] == data
