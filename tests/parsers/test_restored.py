@@ -227,12 +227,15 @@ def test_what_compilers_print_is_as_it_was(corpus: list[Path]) -> None:
             assert restored(data)[0] is data, path
 
 
-@pytest.mark.parametrize("between", ["", "\n", "x\n"])
-def test_lines_right_above_an_indented_module_are_its_own(between: str) -> None:
-    """An alias is, and what stands farther up is not: it stays where it is."""
+@pytest.mark.parametrize(
+    ("between", "alias", "module"),
+    [("", "#a", "module @m {\n}\n"), ("x\n", "  #a", "module @m {\n}\n"), ("\n", "  #a", "  module @m {\n  }\n")],
+    ids=["directly", "elsewhere", "as indented"],
+)
+def test_lines_right_above_an_indented_module_are_its_own(between: str, alias: str, module: str) -> None:
+    """An alias is; one farther up stays where it is, and a module below something as indented may be part of that."""
     text = f"see:\n  #a = loc(unknown)\n{between}  module @m {{\n  }}\n"
-    alias = "  #a" if between else "#a"
-    assert undone(text)[0] == f"see:\n{alias} = loc(unknown)\n{between}module @m {{\n}}\n"
+    assert undone(text)[0] == f"see:\n{alias} = loc(unknown)\n{between}{module}"
 
 
 def test_modules_in_modules_keep_their_indentation() -> None:
