@@ -13,7 +13,7 @@ import jax
 from jax._src.source_info_util import register_exclusion  # jax.extend adds options of JAX, and calls miss its caches
 
 from ..protocol.events import Memory
-from ..protocol.request import PROBES, Request, UsageError
+from ..protocol.request import PROBES, Request, UsageError, split_function
 from ..protocol.stages import PASSES
 from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, diverted
 from . import failures
@@ -77,7 +77,7 @@ def record(
             channel.tell("info", f"{found.name} has no jit of its own; shown as {call.implicit_jit} of it")
             if closed_over := callables.sharded_constants(traced.jaxpr):
                 channel.tell("warning", _not_as_called(found.name, closed_over, call.implicit_jit))
-            callables.refuse_dead(found.name, traced.jaxpr)
+            callables.refuse_dead(found, split_function(request.function)[0], traced.jaxpr)
         if request.only_trace:
             return
         values.take_flat_arguments(traced)

@@ -14,6 +14,7 @@ import numpy as np
 from ...protocol.request import UsageError
 from ..program.avals import spec_text, type_text
 from . import wrappers
+from .resolve import Resolved
 from .wrappers import is_jitted
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -111,8 +112,10 @@ def sharded_constants(jaxpr: Any) -> list[str]:
     return [f"{type_text(jax.typeof(array))} as {spec_text(array.sharding)}" for array in held]
 
 
-def refuse_dead(name: str, jaxpr: Any) -> None:
+def refuse_dead(found: Resolved, place: str, jaxpr: Any) -> None:
     """Refuse a function that returns nothing: jit drops all of its work, and what is left says nothing about it.
+
+    `place` is the script, as it was named. The hint names only steps that can be named: those of the module.
 
     Raises:
         UsageError: there are no results and no effects.
@@ -120,10 +123,12 @@ def refuse_dead(name: str, jaxpr: Any) -> None:
     if jaxpr.jaxpr.outvars or jaxpr.effects:
         return
     called = dict.fromkeys(str(equation.params["name"]) for equation in jaxpr.jaxpr.eqns if _calls_by_name(equation))
-    steps = f"the step that it calls ({', '.join(list(called)[:4])})" if called else "the step that it calls"
+    by_name = [name for name in called if callable(getattr(found.module, name, None))]
+    match = f"--match {next(iter(called))} " if called and not by_name else ""
+    instead = f"name the step that it calls ({', '.join(by_name[:4])}) instead, or " if by_name else ""
     raise UsageError(
-        f"{name} returns nothing, so jit drops all of its work as dead code: nothing is left to inspect",
-        f"name {steps} instead, or run the unmodified script with `shardscope trace`",
+        f"{found.name} returns nothing, so jit drops all of its work as dead code: nothing is left to inspect",
+        f"{instead}run the unmodified script: shardscope trace {match}{place}",
     )
 
 

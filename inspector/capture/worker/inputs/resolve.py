@@ -88,7 +88,7 @@ def resolve(function: str) -> Resolved:
             value = getattr(owner, name)
         except AttributeError:
             where = place if owner is module else f"{type(owner).__name__} in {place}"
-            raise UsageError(f"{where} has no {name!r}", _local(name, owner, place) or _suggest(name, owner)) from None
+            raise UsageError(f"{where} has no {name!r}", _hint(name, owner, place)) from None
     if not callable(value):
         raise UsageError(
             f"{dotted} in {place} is not a function but of type {type(value).__name__}", _suggest("", owner)
@@ -164,21 +164,39 @@ def _top_level_functions(path: Path) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
 
 
+def _hint(name: str, owner: Any, place: str) -> str | None:
+    """What else may be meant: in a module a similar name first."""
+    if isinstance(owner, ModuleType):
+        return _similar(name, owner) or _local(name, owner, place) or _suggest(name, owner)
+    return _local(name, owner, place) or _suggest(name, owner)
+
+
 def _suggest(name: str, owner: Any) -> str | None:
+    if near := _similar(name, owner):
+        return near
     public = [n for n in dir(owner) if not n.startswith("_")]
-    near = difflib.get_close_matches(name, public, n=3)
-    if near:
-        return _did_you_mean(near)
     own = owner.__name__ if isinstance(owner, ModuleType) else None
     functions = [n for n in public if callable(v := getattr(owner, n, None)) and own in (None, _module_of(v))]
     return f"it has {', '.join(functions[:12])}" if functions else None
 
 
+def _similar(name: str, owner: Any) -> str | None:
+    return _did_you_mean(difflib.get_close_matches(name, [n for n in dir(owner) if not n.startswith("_")], n=3))
+
+
 def _local(name: str, owner: Any, place: str) -> str | None:
-    code = getattr(inspect.unwrap(owner) if callable(owner) else owner, "__code__", None)
-    if code is None or name not in (*code.co_varnames, *code.co_cellvars):
+    """Return the function of the script that has a variable, or another function, of this name; None without one."""
+    functions = _own(owner) if isinstance(owner, ModuleType) else [owner]
+    codes = (getattr(inspect.unwrap(each), "__code__", None) for each in functions if callable(each))
+    holding = (code for code in codes if code is not None and name in (*code.co_varnames, *code.co_cellvars))
+    held_by = next((code.co_name for code in holding if name not in code.co_varnames[: code.co_argcount]), None)
+    if held_by is None:
         return None
-    return f"it is local to {owner.__name__}; run the unmodified script: shardscope trace --match {name} {place}"
+    return f"it is local to {held_by}; run the unmodified script: shardscope trace --match {name} {place}"
+
+
+def _own(module: ModuleType) -> list[Any]:
+    return [value for value in vars(module).values() if _module_of(value) == module.__name__]
 
 
 def _module_of(value: Any) -> str | None:
