@@ -9,15 +9,16 @@ import inspect
 import os
 import queue
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .events import fold
+from .events import decode, events_of, fold
 from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
-from .protocol.events import Event, Stage
+from .protocol.events import Event, Stage, frame_of
 from .protocol.trace import TraceOptions
+from .protocol.wire import Frame
 from .protocol.workspace import DUMP, find_propagation
 from .scratch import Scratch
 
@@ -29,6 +30,7 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
 
     Line numbers are those of this process; the devices are JAX's own.
     """
+    from .worker.cells import names_of_cells, with_names_of_cells
     from .worker.in_process import record_call
 
     events: list[Event] = []
@@ -44,9 +46,18 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
             if texts and has_mesh(texts[-1]):
                 propagation.submit(texts[-1], find_propagation(str(workspace / DUMP)))
                 capture = with_propagation(capture, arrived.get())
-            return capture
+            cells = names_of_cells()
+            return _renamed(capture, lambda frame: with_names_of_cells(frame, cells)) if cells else capture
         finally:
             propagation.stop()
+
+
+def _renamed(capture: Capture, rename: Callable[[Frame], Frame]) -> Capture:
+    renamed = Capture()
+    for event in events_of(capture):
+        known = decode(rename(frame_of(event)))
+        renamed = renamed if known is None else fold(renamed, known)
+    return renamed
 
 
 @contextmanager

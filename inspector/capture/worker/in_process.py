@@ -42,7 +42,7 @@ def record_call(
     name = getattr(inner, "__name__", type(inner).__name__)
     module = sys.modules.get(getattr(inner, "__module__", None) or "", ModuleType("unknown"))
     channel = Channel(deliver)
-    file = _file(inner)
+    file = _file(inspect.unwrap(inner))
     if file is not None and (text := "".join(linecache.getlines(file))):
         channel.send(Script(file, text.encode()))
     request = Request(f"{file or module.__name__}:{name}", target="local", live=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,6 +55,7 @@ class KnownSubject:
 
     def _send(self) -> None:
         namespace = vars(self._module)
+        file, name = split_function(self._request.function)  # a notebook's cell is in no file
         topology = self._topology
         devices = jax.devices() if topology is None else topology.devices
         found = described_meshes([*self._meshes, *meshes_in_namespace(namespace)], namespace)
@@ -64,8 +66,8 @@ class KnownSubject:
                 for mesh in found
             ]
         subject = Subject(
-            function=split_function(self._request.function)[1],
-            script=getattr(self._module, "__file__", None),
+            function=name,
+            script=getattr(self._module, "__file__", None) or (file if file in linecache.cache else None),
             target=self._request.target,
             platform=jax.default_backend() if topology is None else topology.platform,
             device_count=jax.device_count(),

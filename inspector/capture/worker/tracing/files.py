@@ -13,6 +13,7 @@ from pathlib import Path
 from ...protocol import wire
 from ...protocol.events import Event, Schema, frame_of
 from ...protocol.trace import CALLS_FILE, EVENTS_FILE, MAX_PROGRAMS, TraceEvent
+from ..cells import names_of_cells, with_names_of_cells
 
 NUMBER_BYTES = 8
 
@@ -43,7 +44,7 @@ class ProcessFiles:
 
     def write(self, event: TraceEvent | Event) -> None:
         """Append an event."""
-        data = wire.encode(frame_of(event))
+        data = _encoded(event)
         with suppress(OSError):
             while data:
                 data = data[os.write(self._events, data) :]
@@ -59,9 +60,13 @@ class CaptureFile:
 
     def write(self, event: Event) -> None:
         """Append an event."""
-        self._file.write(wire.encode(frame_of(event)))
+        self._file.write(_encoded(event))
         self._file.flush()
 
     def close(self) -> None:
         """Nothing more comes."""
         self._file.close()
+
+
+def _encoded(event: TraceEvent | Event) -> bytes:
+    return wire.encode(with_names_of_cells(frame_of(event), names_of_cells()))
