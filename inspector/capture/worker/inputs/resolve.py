@@ -165,7 +165,7 @@ def _top_level_functions(path: Path) -> list[str]:
 
 
 def _hint(name: str, owner: Any, place: str) -> str | None:
-    """What else may be meant: in a module a similar name first."""
+    """Return other names that may be meant: in a module a similar one first."""
     if isinstance(owner, ModuleType):
         return _similar(name, owner) or _local(name, owner, place) or _suggest(name, owner)
     return _local(name, owner, place) or _suggest(name, owner)
