@@ -10,7 +10,7 @@ from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
 from .collectives.stage import collectives_in_context
 from .collectives.uncounted import uncounted_communication
-from .communication.strategies import strategies
+from .communication.strategies import most_sent, strategies
 from .cost.collectives import with_estimates
 from .cost.function import cost_of, timeline_of
 from .cost.memory_curve import memory_curve, peak_instruction
@@ -57,6 +57,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
         stages=tuple(_summary(stage, context_of(program)) for stage in program.stages),
         collectives=collectives,
         communication=strategies(program, collectives),
+        most_sent=most_sent(program, collectives),
         uncounted=uncounted_communication(program),
         shardings=shardings,
         variance=variance,

@@ -24,17 +24,29 @@ SUMMED = ("tensor parallelism", "other")
 
 def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[StrategyTotal, ...]:
     """The totals of the program that runs, those that send most first."""
-    listed = list(collectives)
-    stage = next((each for each in LISTED if program.capture.stage(each) is not None), None)
-    listed = [each for each in listed if each.stage == stage]
-    parsed = program.stage(stage) if stage is not None and listed else None
-    module = None if parsed is None else parsed.hlo
+    listed, module = _program_that_runs(program, collectives)
     groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
     for each, purpose in zip(listed, _purposes(program, module, listed), strict=True):
         groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))
     executions = None if module is None else HloExecutions(module)
     totals = (_total(members, executions) for members in groups.values())
     return tuple(sorted(totals, key=lambda total: -(total.wire_bytes or total.most_bytes or 0)))
+
+
+def most_sent(program: Program, collectives: Iterable[Collective]) -> int | None:
+    """The most bytes that one step sends, of whatever strategy: of branches that exclude each other, those of one."""
+    listed, module = _program_that_runs(program, collectives)
+    return _most(listed, None if module is None else HloExecutions(module))
+
+
+def _program_that_runs(
+    program: Program, collectives: Iterable[Collective]
+) -> tuple[Sequence[Collective], HloModule | None]:
+    """The collectives of the stage that is closest to what runs, and its module, where it is HLO."""
+    stage = next((each for each in LISTED if program.capture.stage(each) is not None), None)
+    listed = [each for each in collectives if each.stage == stage]
+    parsed = program.stage(stage) if stage is not None and listed else None
+    return listed, None if parsed is None else parsed.hlo
 
 
 def _most(collectives: Sequence[Collective], executions: HloExecutions | None) -> int | None:

@@ -63,7 +63,7 @@ def resources_text(report: Report) -> str:
     if report.communication:
         complete = all(report.could_be_read(stage) for stage in programs(report))
         complete = complete and not any(each.does in ("copy", "unknown") for each in report.uncounted)
-        parts.append(f"{sent_text(report.communication, is_complete=complete)} sent per device per step")
+        parts.append(f"{sent_text(report, is_complete=complete)} sent per device per step")
     if cost is not None:
         least, bound = ("at least ", "") if cost.at_least else ("", f", bound by {cost.bound}")
         parts.append(f"est. {least}{format_seconds(cost.total)} per step on {cost.chip}{bound}{unknown_text(cost)}")

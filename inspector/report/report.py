@@ -43,6 +43,7 @@ class StageSummary:
 class Report:
     """All that is known of one capture; `meshes` are over the numbers of its `partitions`.
 
+    `most_sent` are the most bytes that one step sends on each device, None where a loop has no known bound.
     `shardings` are those at the borders: of arguments and outputs, at constraints and shard_maps. Those of all other
     values, which may be very many, `shardings/table.py` gives. `thresholds` are those of rules that the user has set,
     by id; `lists_implicit` is set where all implicit communication is wanted as findings; `idle` are suppressions that
@@ -58,6 +59,7 @@ class Report:
     stages: tuple[StageSummary, ...] = ()
     collectives: tuple[Collective, ...] = ()
     communication: tuple[StrategyTotal, ...] = ()
+    most_sent: int | None = None
     uncounted: tuple[UncountedCommunication, ...] = ()
     variance: tuple[VariableVariance, ...] = ()
     shardings: tuple[ShardedValue, ...] = ()

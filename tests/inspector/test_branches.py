@@ -175,3 +175,36 @@ def test_conditionals_of_jax(tmp_path: Path) -> None:
     assert "at most 768 B sent per device per step" in text.getvalue()
     assert "in a branch" in text.getvalue()
     assert "in a loop" not in text.getvalue()
+
+
+BRANCHES_APART = (
+    SCRIPT.partition("@jax.jit")[0]
+    + """
+@jax.jit
+def fn(v, w, flag):
+    return jax.lax.cond(flag, lambda v, w: whole(v) @ v.sum(0), lambda v, w: (w @ v).sum(1), v, w)
+
+def fn_inputs():
+    shardings = NamedSharding(mesh, P("x")), NamedSharding(mesh, P(None, "x"))
+    given = [jax.ShapeDtypeStruct((8, 8), "float32", sharding=each) for each in shardings]
+    return *given, jax.ShapeDtypeStruct((), "bool")
+"""
+)
+
+
+def test_branches_of_different_strategies(tmp_path: Path) -> None:
+    """Each branch has other kinds of collectives: a step takes one of them, and the total is that of the larger one."""
+    path = tmp_path / "script.py"
+    path.write_text(BRANCHES_APART)
+    *_, captured = capture(Request(f"{path}:fn", live=False))
+    report = inspect(captured)
+    branches: dict[str, int] = {}
+    for each in report.collectives:
+        if each.stage == "hlo":
+            assert (each.executions, each.most_executions) == (None, 1)
+            branches[each.computation] = branches.get(each.computation, 0) + (each.wire_bytes or 0)
+    assert len(branches) == 2
+    assert len(report.communication) > 1
+    text = io.StringIO()
+    print_report(report, Console(file=text, width=160))
+    assert f"at most {max(branches.values())} B sent per device per step" in text.getvalue()

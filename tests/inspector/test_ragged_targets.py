@@ -52,4 +52,4 @@ def test_it_is_read(tmp_path: Path, target: str) -> None:
     (dims,) = re.findall(rf"^ *(?:ROOT )?%{re.escape(operand)} = f32\[([\d,]+)\]", compiled.source.text(), re.MULTILINE)
     assert found.wire_bytes == 4 * math.prod(map(int, dims.split(",")))
     report = inspect(final)
-    assert sent_text(report.communication, is_complete=True) == f"at most {format_bytes(found.wire_bytes)}"
+    assert sent_text(report, is_complete=True) == f"at most {format_bytes(found.wire_bytes)}"

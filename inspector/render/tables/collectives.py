@@ -109,9 +109,8 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
     if not groups:
         return STAGES[stage].title
     count = sum(group.count for group in groups)
-    totals = [each for each in report.communication if each.collectives[0].stage == stage]
-    if totals:
-        sent = sent_text(totals, is_complete=report.could_be_read(stage))
+    if any(each.collectives[0].stage == stage for each in report.communication):
+        sent = sent_text(report, is_complete=report.could_be_read(stage))
     else:
         total = sum(group.total_wire or 0 for group in groups)
         is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)

@@ -77,16 +77,14 @@ def modules(report: Report) -> Table:
     )
 
 
-def sent_text(totals: Collection[StrategyTotal], *, is_complete: bool) -> str:
+def sent_text(report: Report, *, is_complete: bool) -> str:
     """`128 KiB`; `at least` where some are not known, `at most` where a run decides how much, or by which branch."""
+    totals = report.communication
     known = [each.wire_bytes for each in totals if each.wire_bytes is not None]
-    most = [each.most_bytes for each in totals if each.most_bytes is not None]
-    is_branched = len(known) < len(totals) == len(most)
-    is_complete = is_complete and len(most if is_branched else known) == len(totals)
+    if len(known) < len(totals) and report.most_sent is not None and is_complete:
+        return f"at most {format_bytes(report.most_sent)}"
     kinds = (each.kind for each in totals)
-    if is_branched and is_complete:
-        return f"at most {format_bytes(sum(most))}"
-    return bounded_text(sum(known), kinds, is_complete=is_complete)
+    return bounded_text(sum(known), kinds, is_complete=is_complete and len(known) == len(totals))
 
 
 def bounded_text(total: int, kinds: Iterable[Kind], *, is_complete: bool) -> str:
