@@ -61,8 +61,10 @@ def format_bytes(count: int | None) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{count:,} {word}{'s' * (count != 1)}"
+    """`1 run`, `2 runs`, `2 copies`."""
+    if count == 1:
+        return f"1 {word}"
+    return f"{count:,} {word[:-1]}ies" if word.endswith("y") and word[-2] not in "aeiou" else f"{count:,} {word}s"
 
 
 def format_count(count: float) -> str:

@@ -121,7 +121,7 @@ def run(program: Program, python: str, environ: Mapping[str, str], results: Path
         problems = [*_foreign_lines(program, told, path, environ), *_errors(told)]
         if "--target" in program.options:
             listed = sum(each["stage"] == "hlo" for each in told["collectives"])
-            facts["collectives"] = f"{listed}, and {len(told['uncounted'])} by kernels"
+            facts["collectives"] = f"{listed}, and {sum(each['count'] for each in told['uncounted'])} by kernels"
             return Outcome(program, facts, tuple(problems), why="not compared: the target is not there")
         flags = f"{environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={DEVICES}"
         oracle = [python, str(HERE / "oracle.py"), str(path), function, str(report)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from ...parsers.hlo import Instruction
@@ -42,11 +44,8 @@ def uncounted_communication(program: Program) -> tuple[UncountedCommunication, .
 def _calls_of_the_host(jaxpr: JaxprText) -> tuple[UncountedCommunication, ...]:
     """Calls of the host, which a compiler for devices that are not attached leaves out."""
     found = (place.equation for place in jaxpr.equations if place.equation.primitive in HOST_PRIMITIVES)
-    return tuple(
-        dict.fromkeys(
-            UncountedCommunication(each.primitive, "host", None, SourcePosition.exact(jaxpr.stack(each)))
-            for each in found
-        )
+    return _counted(
+        UncountedCommunication(each.primitive, "host", None, SourcePosition.exact(jaxpr.stack(each))) for each in found
     )
 
 
@@ -54,7 +53,11 @@ def _calls_of_the_host(jaxpr: JaxprText) -> tuple[UncountedCommunication, ...]:
 def _in_kernels(jaxpr: JaxprText) -> tuple[UncountedCommunication, ...]:
     kernels = [place for place in jaxpr.equations if is_kernel(place.equation.primitive)]
     budget = Budget()
-    return tuple(dict.fromkeys(found for place in kernels for found in _in_kernel(jaxpr, place, budget)))
+    return _counted(found for place in kernels for found in _in_kernel(jaxpr, place, budget))
+
+
+def _counted(found: Iterable[UncountedCommunication]) -> tuple[UncountedCommunication, ...]:
+    return tuple(replace(each, count=count) for each, count in Counter(found).items())
 
 
 def _in_kernel(jaxpr: JaxprText, kernel: EquationPlace, budget: Budget) -> Iterator[UncountedCommunication]:
@@ -112,13 +115,13 @@ def _outside_collectives(stage: ParsedStage, with_kernels: bool) -> tuple[Uncoun
     module = stage.hlo
     if module is None:
         return ()
-    found: dict[UncountedCommunication, None] = {}
+    found = list[UncountedCommunication]()
     for instruction in module.with_opcode({"custom-call", *HOST_OPCODES}):
         name, does = _reach(instruction, with_kernels)
         if does is not None:
             source = SourcePosition.exact(instruction.frames)
-            found[UncountedCommunication(name, does, _moved(instruction) if does == "host" else None, source)] = None
-    return tuple(found)
+            found.append(UncountedCommunication(name, does, _moved(instruction) if does == "host" else None, source))
+    return _counted(found)
 
 
 def _reach(instruction: Instruction, with_kernels: bool) -> tuple[str, Literal["host", "unknown"] | None]:

@@ -118,7 +118,7 @@ class UncountedCommunication:
     `name` is the kernel's, or a custom call's; `does` what of it reaches other devices, `copy` of a value of `type`,
     `signal`, `host` where it calls the host or moves a value to or from it, or `unknown` where nothing is known of it.
     `pairs` are the partitions that may copy or signal, each with the one that it reaches, and `axes` those along which
-    they differ; None where that is not known.
+    they differ; None where that is not known. `count` are the operations of the program that are alike in all of this.
     """
 
     name: str
@@ -127,3 +127,4 @@ class UncountedCommunication:
     source: SourcePosition
     axes: tuple[AxisRef, ...] | None = None
     pairs: tuple[tuple[int, int], ...] = ()
+    count: int = 1

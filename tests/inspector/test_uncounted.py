@@ -59,6 +59,16 @@ def part_to_neighbour(x_ref, y_ref, send, recv):
     pl.when(other > 0)(copy.start)
     copy.wait()
 
+def to_all(x_ref, y_ref, send, recv):
+    copies = [pltpu.make_async_remote_copy(
+        src_ref=x_ref, dst_ref=y_ref, send_sem=send, recv_sem=recv, device_id=(lax.rem(lax.axis_index("x") + step, 4),),
+        device_id_type=pl.DeviceIdType.MESH) for step in (1, 2, 3)]
+    for copy in copies:
+        copy.start()
+    for copy in copies:
+        copy.wait()
+
+to_each = kernel(to_all, "to_all")
 remote, local = kernel(to_neighbour, "to_neighbour"), kernel(at_home)
 unnamed, part = kernel(to_neighbour), kernel(part_to_neighbour)
 stated = kernel(at_home, cost_estimate=pl.CostEstimate(flops=1234, bytes_accessed=5678, transcendentals=0))
@@ -88,6 +98,14 @@ def printed(report: Report) -> str:
     text = StringIO()
     print_report(report, Console(width=200, file=text))
     return text.getvalue()
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 types and names kernels otherwise")
+def test_copies_at_one_line_are_counted(tmp_path: Path) -> None:
+    report = traced(tmp_path, "to_each")
+    assert sum(each.count for each in report.uncounted) == 3
+    (row,) = [line for line in printed(report).splitlines() if "not counted" in line]
+    assert "3 remote copies of f32[8,128]  x" in row
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 types and names kernels otherwise")

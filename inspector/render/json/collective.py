@@ -168,6 +168,7 @@ class Uncounted(Struct, frozen=True):
 
     A kernel, or a custom call, by its `name`; `type` is that of a value that is copied to another device. `pairs` are
     the partitions that may copy or signal, each with the one that it reaches, `axes` those along which they differ.
+    `count` are the operations of the program that are alike in all of this, however often each is executed.
     """
 
     name: str
@@ -176,6 +177,7 @@ class Uncounted(Struct, frozen=True):
     source: SourceRef
     axes: list[str] | None = None
     pairs: list[tuple[int, int]] = []
+    count: int = 1
 
 
 MAX_CAUSES = 1

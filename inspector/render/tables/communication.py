@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ...catalog.spellings import KIND_OF, Kind
 from ...collectives.origin import merged_parts
@@ -33,8 +33,7 @@ def communication(report: Report) -> Table:
     layers = layers_in([path for total in totals for each in total.collectives for path in modules_of(each)])
     sums = whole if None not in known else None
     rows = [_row(each, sums, estimated, _where(each, report, layers)) for each in totals]
-    uncounted = [_uncounted(each, estimated, report.script) for each in report.uncounted]
-    rows += {row.cells: row for row in uncounted}.values()
+    rows += _uncounted_rows(report, estimated)
     return Table(
         id="communication",
         title="Communication",
@@ -170,11 +169,23 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:MAX_NAMES])}{more}"
 
 
-def _uncounted(each: UncountedCommunication, estimated: bool, script: str | None) -> Row:
-    """Communication without a collective, whose bytes are in no total."""
-    does = {"copy": "remote copy", "signal": "remote signal", "host": "host transfer"}.get(each.does, "custom call")
-    what = f"{does} of {each.type}" if each.type else does
-    where = " ".join(filter(None, (each.name, each.source.text(script))))
-    strategy = "kernels" if each.does != "unknown" else "may communicate"
-    middle = ("",) if estimated else ()
-    return Row(("", "not counted", *middle, strategy, what, axes_cell(each.axes or ()), where), each)
+def _uncounted_rows(report: Report, estimated: bool) -> Iterator[Row]:
+    """Communication without a collective, whose bytes are in no total: one row for what differs in its devices only."""
+    alike: dict[tuple[str, ...], list[UncountedCommunication]] = {}
+    for each in report.uncounted:
+        where = " ".join(filter(None, (each.name, each.source.text(report.script))))
+        alike.setdefault((_does(each), ", ".join(map(str, each.axes or ())), str(each.type or ""), where), []).append(
+            each
+        )
+    for (does, _, type, where), members in alike.items():
+        counted = plural(sum(each.count for each in members), does)
+        what = f"{counted} of {type}" if type else counted
+        strategy = "kernels" if members[0].does != "unknown" else "may communicate"
+        middle = ("",) if estimated else ()
+        axes = axes_cell(members[0].axes or ())
+        yield Row(("", "not counted", *middle, strategy, what, axes, where), members[0])
+
+
+def _does(each: UncountedCommunication) -> str:
+    names = {"copy": "remote copy", "signal": "remote signal", "host": "host transfer"}
+    return names.get(each.does, "custom call")
