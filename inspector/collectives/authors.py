@@ -58,6 +58,7 @@ def _with_author(
         module=common_start(part.module for part in known),
         argument=known[0].argument if len(known) == 1 else None,
         parts=tuple(known) if len(known) > 1 else (),
+        averages=all(part.averages for part in known),
     )
 
 
@@ -98,6 +99,7 @@ def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, cont
         (collective.direction if is_whole else "unknown") if direction in (None, "unknown") else direction,
         module or (() if argument is None else module_of_name(argument)),
         argument,
+        bool(facts) and all(each.averages for each in facts),
     )
 
 

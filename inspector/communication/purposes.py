@@ -192,6 +192,8 @@ class Judge:
             if ("unknown" in takers and not is_activation) or self._is_needed(collective):
                 return "gradient sync"
             return "tensor parallelism" if "backward" in takers and self._has_product(operand) else "other"
+        if collective.averages:
+            return "other"  # values of the same kind on all devices, and no parts of a product
         return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
 
     def _is_a_product(self, instruction: Instruction) -> bool:

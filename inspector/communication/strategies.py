@@ -92,6 +92,8 @@ def _purposes(program: Program, module: HloModule | None, listed: Sequence[Colle
             found[number] = Purpose("pipeline")
         elif found[number].strategy == "other" and KIND_OF[each.kind].reduces and judge.is_reduction(each):
             found[number] = Purpose("reductions")
+        elif found[number].strategy == "other" and each.averages:
+            found[number] = Purpose("averages")
         elif found[number].strategy == "other" and each.axes in contracted:
             # An all-gather is the transpose of the reduce-scatter of partial sums, and takes the place of the other.
             causes = causes_of(program, each) if KIND_OF[each.kind].reduces else ()

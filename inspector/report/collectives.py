@@ -39,7 +39,7 @@ Pass = Literal["forward", "backward", "recompute", "unknown"]
 class CollectivePart:
     """One of several collectives that the compiler has made one of: what it gave, and where it comes from.
 
-    `module` and `argument` are as those of a collective.
+    `module`, `argument` and `averages` are as those of a collective.
     """
 
     type: ArrayType
@@ -49,6 +49,7 @@ class CollectivePart:
     direction: Pass = "unknown"
     module: tuple[str, ...] = ()
     argument: str | None = None
+    averages: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class Collective:
     known. `parts` are the collectives of which it is made. `module` is the path of name scopes around it, those of
     Linen's modules among them; without any, the keys of `argument`, `("layers", "0", "wq")`, or those that the outputs
     have in common in which its result ends. `argument` is the one argument of the function that it moves, or that the
-    operation takes for which it is there: `params['layers'][0]['wq']`.
+    operation takes for which it is there: `params['layers'][0]['wq']`. `averages` is true of a sum that the program
+    only divides by the number of devices, as `pmean` does.
     """
 
     stage: str
@@ -94,6 +96,7 @@ class Collective:
     module: tuple[str, ...] = ()
     argument: str | None = None
     most_executions: int | None = None
+    averages: bool = False
 
     @property
     def step_bytes(self) -> int | None:

@@ -17,6 +17,7 @@ Strategy = Literal[
     "reductions",
     "pipeline",
     "ring exchange",
+    "averages",
     "resharding",
     "scalar reductions",
     "other",

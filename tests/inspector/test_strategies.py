@@ -177,6 +177,58 @@ def test_what_reductions_leave_is_no_tensor_parallelism(tmp_path: Path) -> None:
     assert strategies["gradient sync"].gradients == 3 == is_loss.count(False)
 
 
+AVERAGED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("d", "m"), axis_types=(AxisType.Auto,) * 2)
+over = lambda *specs: jax.shard_map(mesh=mesh, in_specs=specs, out_specs=P())
+x, y, w, ws = (jnp.ones(shape) for shape in ((64, 32), (64, 8), (32, 8), (4, 32, 8)))
+
+@jax.jit
+@over(P("d"), P())
+def models(ws, x):
+    return jax.lax.pmean(x @ ws[0], "d")
+
+@jax.jit
+@over(P("d"), P("d"), P())
+def own_gradient(x, y, w):
+    return w - 0.1 * jax.lax.pmean(x.T @ (x @ w - y), "d")
+
+@jax.jit
+@over(P(None, "d"), P("d"))
+def parts(x, w):
+    product = jax.lax.psum(x @ w, "d")
+    return product / 4 + product
+
+@jax.jit
+@over(P("d"), P("d"), P())
+def gradient(x, y, w):
+    loss = lambda w: jnp.mean((x @ w - y) ** 2)
+    return w - 0.1 * jax.lax.pmean(jax.grad(loss)(jax.lax.pcast(w, "d", to="varying")), "d")
+
+models_inputs, own_gradient_inputs, parts_inputs, gradient_inputs = (ws, x), (x, y, w), (x, w), (x, y, w)
+"""
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 9), reason="jax.lax.pcast is newer")
+@pytest.mark.parametrize(
+    ("function", "strategy"),
+    [
+        ("models", "averages"),
+        ("own_gradient", "averages"),
+        ("parts", "tensor parallelism"),
+        ("gradient", "gradient sync"),
+    ],
+)
+def test_means_over_devices_are_no_tensor_parallelism(tmp_path: Path, function: str, strategy: str) -> None:
+    """A mean has values like those that it is of; of partial products only the sum has any meaning."""
+    script = tmp_path / "program.py"
+    script.write_text(AVERAGED)
+    *_, final = capture(Request(f"{script}:{function}", live=False))
+    assert {total.strategy for total in inspect(final).communication} == {strategy}
+
+
 ATTENTION = """
 import jax, jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
