@@ -53,11 +53,11 @@ _STEP = re.compile(r"[.\[]")
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """A collective's strategy, with the arguments that it gathers, or the number of gradients that it sums."""
+    """A collective's strategy, with the arguments that it gathers, or its results that are sums of gradients."""
 
     strategy: Strategy = "other"
     arguments: tuple[str, ...] = ()
-    gradients: int = 0
+    gradients: tuple[Place, ...] = ()
 
 
 def is_scalar(collective: Collective) -> bool:
@@ -141,7 +141,7 @@ class Judge:
     def _of_a_sum(self, collective: Collective, instruction: Instruction) -> Purpose:
         """The strategy of most of the bytes that are summed, where several sums were combined."""
         sizes: Counter[Strategy] = Counter()
-        counts: Counter[Strategy] = Counter()
+        gradients: list[Place] = []
         operands = self.flow.operands(instruction)
         # Parts that each device writes into zeros are gathered by their sum.
         if all(map(self.flow.is_placed, operands)) and (purpose := self._of_a_gather(instruction)) is not None:
@@ -155,13 +155,13 @@ class Judge:
                 directions = self._directions_of_part(collective, names, index, operand)
                 strategy = self._of_a_part(collective, operand, result, directions)
             sizes[strategy] += (types[index].bytes or 0) if index < len(types) else 0
-            counts[strategy] += 1
+            gradients += [result] if strategy == "gradient sync" else []
         if not sizes:
             return Purpose()
         strategy, size = sizes.most_common(1)[0]
         if size * 2 <= sizes.total():
             return Purpose()
-        return Purpose(strategy, gradients=counts["gradient sync"])
+        return Purpose(strategy, gradients=tuple(gradients))
 
     def _directions_of_part(
         self, collective: Collective, names: Sequence[str], index: int, operand: Place

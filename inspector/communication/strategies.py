@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...parsers.hlo import HloModule
 from ..catalog.spellings import KIND_OF
@@ -12,8 +12,9 @@ from ..report import Collective
 from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
 from ..units import known_sum
+from .gradients import gradients_of
 from .purposes import Judge, Purpose, is_scalar
-from .value_flow import ValueFlow
+from .value_flow import Place, ValueFlow
 
 LISTED = ("hlo", "hlo-spmd", "stablehlo")
 """The stages whose collectives are a program's communication, the one that is closest to what runs first."""
@@ -26,10 +27,14 @@ def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[Str
     """The totals of the program that runs, those that send most first."""
     listed, module = _program_that_runs(program, collectives)
     groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
-    for each, purpose in zip(listed, _purposes(program, module, listed), strict=True):
+    flow = None if module is None else ValueFlow(module)
+    purposes = _purposes(program, flow, listed)
+    for each, purpose in zip(listed, purposes, strict=True):
         groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))
     executions = None if module is None else HloExecutions(module)
-    totals = (_total(members, executions) for members in groups.values())
+    sums = [place for purpose in purposes for place in purpose.gradients]
+    gradients = {} if flow is None else gradients_of(flow, sums)
+    totals = (_total(members, executions, gradients) for members in groups.values())
     return tuple(sorted(totals, key=lambda total: -(total.wire_bytes or total.most_bytes or 0)))
 
 
@@ -60,7 +65,9 @@ def _most(collectives: Sequence[Collective], executions: HloExecutions | None) -
     return sum(sent.values()) if executions is None else executions.most_of(sent)
 
 
-def _total(members: Sequence[tuple[Collective, Purpose]], executions: HloExecutions | None) -> StrategyTotal:
+def _total(
+    members: Sequence[tuple[Collective, Purpose]], executions: HloExecutions | None, gradients: Mapping[Place, Place]
+) -> StrategyTotal:
     collectives = tuple(each for each, _ in members)
     first, purpose = members[0]
     sent = known_sum(each.step_bytes for each in collectives)
@@ -73,14 +80,14 @@ def _total(members: Sequence[tuple[Collective, Purpose]], executions: HloExecuti
         most_bytes=_most(collectives, executions) if sent is None else sent,
         seconds=known_sum(each.step_seconds for each in collectives),
         arguments=tuple(dict.fromkeys(path for _, each in members for path in each.arguments)),
-        gradients=sum(each.gradients for _, each in members),
+        gradients=len({gradients[place] for _, each in members for place in each.gradients}),
     )
 
 
-def _purposes(program: Program, module: HloModule | None, listed: Sequence[Collective]) -> Sequence[Purpose]:
-    if module is None:
+def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collective]) -> Sequence[Purpose]:
+    if flow is None:
         return [Purpose("scalar reductions" if is_scalar(each) else "other") for each in listed]
-    judge = Judge(program, ValueFlow(module), listed)
+    judge = Judge(program, flow, listed)
     found = list(map(judge.purpose, listed))
     # Softmax and embeddings that are sharded as the matmuls are belong to the same strategy.
     contracted, staged = (

@@ -213,7 +213,7 @@ class ValueFlow:
                 yield Place(caller, place.element)
                 if caller.opcode == "while":
                     yield from (Place(each, place.element) for each in computation.parameters)
-        for user, position in self._uses_of(place):
+        for user, position in self.uses_of(place):
             if user.opcode == "get-tuple-element":
                 yield Place(user)
             elif user.opcode in HLO_UNCHANGED and position == 0:
@@ -226,7 +226,7 @@ class ValueFlow:
             else:
                 yield Place(user)
 
-    def _uses_of(self, place: Place) -> Sequence[Use]:
+    def uses_of(self, place: Place) -> Sequence[Use]:
         """Return the users of a value with the operand's position, in text order: see `Users`."""
         takers, elements = self.graph.users(place.instruction)
         taken = chain.from_iterable(elements.values()) if place.element is None else elements.get(place.element, ())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..report import Collective
+from ..report import Collective, CollectivePart
 
 Path = tuple[str, ...]
 
@@ -14,10 +14,19 @@ MAX_PATHS = 3
 """Groups of paths that are named."""
 
 
-def modules_of(collective: Collective) -> Sequence[Path]:
-    """The paths of a collective, or of those that were combined in it, without the numbers of layers."""
-    paths = [part.module for part in collective.parts] if collective.parts else [collective.module]
+def modules_of(collective: Collective, *, scalars: bool = True) -> Sequence[Path]:
+    """The paths of a collective, or of those that were combined in it, without the numbers of layers.
+
+    Without `scalars` those of single numbers are left out, such as a loss among gradients.
+    """
+    paths = [part.module for part in shown_parts(collective, scalars=scalars)] or [collective.module]
     return [tuple("*" if key.isdecimal() else key for key in path) for path in paths]
+
+
+def shown_parts(collective: Collective, *, scalars: bool) -> Sequence[CollectivePart]:
+    """The parts of a combined collective, with those of single numbers where there are no others."""
+    arrays = collective.parts if scalars else [part for part in collective.parts if part.type.elements != 1]
+    return arrays or collective.parts
 
 
 _DIGITS = re.compile(r"\d+")

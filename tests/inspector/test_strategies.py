@@ -177,6 +177,57 @@ def test_what_reductions_leave_is_no_tensor_parallelism(tmp_path: Path) -> None:
     assert strategies["gradient sync"].gradients == 3 == is_loss.count(False)
 
 
+TIED_MODEL = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+
+def put(shape, *spec, dtype=jnp.float32):
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
+
+def loss(params, tokens):
+    table = params["embed"]
+    h = table[tokens[:, :-1]]
+    for w in params["layers"]:
+        h = h + jnp.tanh(h @ w)
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(h @ table.T), tokens[:, 1:, None], -1)
+    return -chosen.mean()
+
+def updated(params, gradients):
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+
+@jax.jit
+def step(params, tokens):
+    value, gradients = jax.value_and_grad(loss)(params, tokens[:, :, 0])
+    return value, updated(params, gradients)
+
+@jax.jit
+def accumulated(params, tokens):
+    parts = [jax.grad(loss)(params, tokens[:, :, batch]) for batch in range(2)]
+    return updated(params, jax.tree.map(jnp.add, *parts))
+
+params = {"embed": put((512, 128)), "layers": [put((128, 128))] * 3}
+step_inputs = accumulated_inputs = (params, put((32, 65, 2), "data", dtype=jnp.int32))
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", pytest.param("tpu:v5p:2x2x2", marks=LIBTPU)])
+@pytest.mark.parametrize("function", ["step", "accumulated"])
+def test_sums_that_are_added_are_of_one_gradient(tmp_path: Path, function: str, target: str) -> None:
+    """There are as many gradients as parameters, in however many parts they are summed; the loss is none of them."""
+    script = tmp_path / "program.py"
+    script.write_text(TIED_MODEL)
+    *_, final = capture(Request(f"{script}:{function}", live=False, target=target))
+    report = inspect(final)
+    parameters = [each for each in final.arguments if each.path.startswith("params")]
+    synced = [each for each in report.communication if each.strategy == "gradient sync"]
+    assert sum(each.gradients for each in synced) == len(parameters) == 4
+    sums = [type for total in synced for each in total.collectives for type in each.operand_types if type.elements != 1]
+    assert len(sums) > 4
+    where = [str(row.cells[-1]) for row in communication(report).rows if "gradient sync" in map(str, row.cells)]
+    assert where == ["4 gradients: embed, layers[*]"]
+
+
 AVERAGED = """
 import jax, jax.numpy as jnp
 from jax.sharding import AxisType, PartitionSpec as P
@@ -289,7 +340,7 @@ step_inputs = embedding, w, put((128,), "data", type="i4"), put((256, 4), "data"
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_lookups_and_products_that_a_target_writes_otherwise(tmp_path: Path, target: str) -> None:
-    """Both uses of the embedding have a gradient, each a sum over `data`, which XLA may combine with another sum.
+    """Both uses of the embedding are parts of its gradient, each a sum over `data`, which XLA may combine.
 
     TPUs add one to the scatter of the other; of a small product they make a sum. The gathers are those of the tile's
     operand, in both passes, as the shard_map wants them.
@@ -301,7 +352,8 @@ def test_lookups_and_products_that_a_target_writes_otherwise(tmp_path: Path, tar
     found = {(each.strategy, *map(str, each.axes or ())) for each in report.communication}
     assert found == {("gradient sync", "data"), ("tensor parallelism", "model"), ("resharding", "model")}
     (synced,) = (each for each in report.communication if each.strategy == "gradient sync")
-    assert synced.gradients == 2
+    assert synced.gradients == 1
+    assert sum(type.elements != 1 for each in synced.collectives for type in each.operand_types) == 2
     gathers = [each for each in report.collectives if (each.stage, each.kind) == ("hlo", "all-gather")]
     effects = {cause.effect for each in gathers for cause in causes_of(report.program, each)}
     if jax.__version_info__ < (0, 11):  # later ones give each operation of a tile a number of its own

@@ -11,7 +11,7 @@ from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...report.call_sites import call_sites
 from ...units import format_bytes, format_seconds, plural
 from ..collective_rows import SHORT_PASS, folded_names, output_of
-from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, without_layers
+from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, shown_parts, without_layers
 from ..table import Cell, Column, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 
 SHOWN = {
@@ -141,8 +141,8 @@ def _where(total: StrategyTotal, report: Report, layers: Collection[Path]) -> st
 
 
 def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> str:
-    paths = [path for each in total.collectives for path in modules_of(each)]
     is_gradients = total.strategy == "gradient sync"
+    paths = [path for each in total.collectives for path in modules_of(each, scalars=not is_gradients)]
     if paths and all(path and path[0] != "*" for path in paths):
         return ", ".join(module_names(without_layers(paths, layers)))
     if total.arguments:
@@ -152,7 +152,7 @@ def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> s
     for each in sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1)):
         if is_gradients and not each.parts and len(merged_parts(each.op_name or "")) > 1:
             continue  # Its line is that of one of many.
-        for part in each.parts or (each,):
+        for part in shown_parts(each, scalars=not is_gradients) or (each,):
             place = sites.get(part.source, part.source).own_text(report.script) or output_of(each, report)
             place = place or ("" if is_gradients else part.op_name or "")
             lines.setdefault(place, {})[SHORT_PASS[part.direction]] = None
