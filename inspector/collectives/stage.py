@@ -23,6 +23,7 @@ from ..report import WRITTEN, Collective, SourcePosition
 from .authors import module_of, with_authors
 from .context import AnalysisContext, context_of
 from .hlo import hlo_collectives
+from .one_tree import in_one_tree
 from .requests import requests_served
 from .stablehlo import stablehlo_collectives
 from .twins import Twins, twins_in
@@ -43,8 +44,10 @@ def collectives_in_context(stage: ParsedStage, context: AnalysisContext) -> tupl
     stacks = {} if text is None else _equation_stacks(text)
     found = tuple(_with_equation_source(each, stacks) for each in _as_spelled(stage, context))
     if stage.hlo is None or not stage.stage.tags or context.lowered.stablehlo is None:
-        return tuple(replace(each, module=each.module or module_of(each)) for each in found)
-    return with_authors(stage, found, _twins(context), context)
+        found = tuple(replace(each, module=each.module or module_of(each)) for each in found)
+    else:
+        found = with_authors(stage, found, _twins(context), context)
+    return in_one_tree(found, context.lowered.arguments)
 
 
 def _as_spelled(stage: ParsedStage, context: AnalysisContext) -> tuple[Collective, ...]:

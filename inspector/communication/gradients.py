@@ -14,6 +14,9 @@ MAX_VALUES = 200
 SCALED = CARRYING | HLO_UNCHANGED | {"multiply", "negate", "select"}
 """Opcodes that hand on a sum, scaled or masked."""
 
+OF_FIRST = ("divide", "dynamic-slice", "slice")
+"""The same of their first operand, of which each device may keep its own block."""
+
 ADDED = {"add": (0, 1), "subtract": (0, 1), "scatter": (0,)}
 """Opcodes that add to a sum, with the positions of the operands that have as many elements."""
 
@@ -67,7 +70,7 @@ def _onward(flow: ValueFlow, place: Place) -> Iterator[Instruction | Place]:
             yield Place(user, position)
         elif opcode in SUMS:
             yield Place(user, position if len(user.operands) > 1 else None)
-        elif opcode in SCALED or (opcode == "divide" and position == 0):
+        elif opcode in SCALED or (opcode in OF_FIRST and position == 0):
             yield Place(user, place.element if opcode in HLO_UNCHANGED else None)
         elif position in ADDED.get(opcode, ()):
             yield user

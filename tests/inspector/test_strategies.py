@@ -15,8 +15,10 @@ import pytest
 from rich.console import Console
 from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.collectives.one_tree import in_one_tree
 from shardscope.inspector.collectives.origin import merged_parts
 from shardscope.inspector.communication.purposes import weights_of
+from shardscope.inspector.ir.name_scopes import module_of_name
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.modules import layers_in, module_names, without_layers
 from shardscope.inspector.render.tables.communication import communication
@@ -606,3 +608,46 @@ def test_weights_come_back_with_their_path_and_type(
 ) -> None:
     given, taken = ([Value(*text.split(": ")) for text in texts] for texts in (arguments, outputs))
     assert list(weights_of(given, taken)) == weights
+
+
+LINEN = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("fsdp", "tp"), axis_types=(AxisType.Auto,) * 2)
+
+def put(shape, *spec):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+def apply(variables, x):
+    params = variables["params"]
+    with jax.named_scope("Model"):
+        with jax.named_scope("norm"):
+            h = x * params["norm"]["scale"]
+        for name in ("first", "second"):
+            h = jax.lax.with_sharding_constraint(h @ params[name], NamedSharding(mesh, P("fsdp")))
+        return h
+
+@jax.jit
+def step(state, x):
+    gradients = jax.grad(lambda params: jnp.square(apply(params, x)).mean())(state["params"])
+    return {"params": jax.tree.map(lambda p, g: p - 0.1 * g, state["params"], gradients)}
+
+weights = {"norm": {"scale": put((64,), "fsdp")}, "first": put((64, 64), "fsdp"), "second": put((64, 64), "fsdp", "tp")}
+step_inputs = ({"params": {"params": weights}}, put((16, 64), "fsdp"))
+"""
+
+
+def test_modules_are_in_one_tree(tmp_path: Path) -> None:
+    """Gathers are named by the paths of parameters, sums by scopes: the parameters are those of the scopes."""
+    script = tmp_path / "program.py"
+    script.write_text(LINEN)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    report = inspect(final)
+    listed = [each for each in report.collectives if each.stage == "hlo"]
+    # As XLA of JAX 0.11 names them: after the arguments, by themselves, that they move.
+    gathers = [each for each in listed if each.kind == "all-gather" and each.argument]
+    moved = [replace(each, module=module_of_name(each.argument or "")) for each in gathers]
+    for found in (listed, in_one_tree([*moved, *listed], [value.path for value in final.arguments])):
+        modules = {module for one in found for module in [one.module, *(part.module for part in one.parts)] if module}
+        assert {module[0] for module in modules} == {"Model"}
+    assert {("Model", "norm"), ("Model", "first"), ("Model", "second")} <= modules
