@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
 
@@ -36,8 +36,11 @@ IDIOMS = {
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """Each gather by the partitioner for an operation that works across a cut dimension."""
-    seen = set()
+    """Each gather by the partitioner for an operation that works across a cut dimension.
+
+    The positions that the compiler sorts beside the program's values are gathered with those.
+    """
+    found: dict[tuple[object, object], dict[object, tuple[Collective, CollectiveCause]]] = {}
     for collective, cause in moved_by_the_partitioner(report):
         if collective.kind != "all-gather":
             continue
@@ -48,18 +51,29 @@ def check(report: Report) -> Iterator[Finding]:
         is_whole = cause.moved is not None and cause.moved.is_operand and moved
         if is_lookup and any(type.dtype[:1] in "iu" for type in moved):
             continue
-        if crosses and is_whole and (known or cause.rule) and (cause.operation, cause.moved) not in seen:
-            seen.add((cause.operation, cause.moved))
-            yield _found(report, collective, cause)
+        if crosses and is_whole and (known or cause.rule):
+            found.setdefault((cause.operation, cause.place), {}).setdefault(cause.moved, (collective, cause))
+    for moved in found.values():
+        named = [each for each in moved.values() if not _is_positions(each[1])] or [*moved.values()]
+        beside = [collective for collective, cause in moved.values() if _is_positions(cause)]
+        for number, (collective, cause) in enumerate(named):
+            others = [each for each in beside if each is not collective] if number == 0 else []
+            yield _found(report, collective, cause, others)
 
 
-def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Finding:
+def _is_positions(cause: CollectiveCause) -> bool:
+    return cause.moved is not None and str(cause.moved.made_by) == "iota"
+
+
+def _found(report: Report, collective: Collective, cause: CollectiveCause, beside: Sequence[Collective]) -> Finding:
     axes = collective.axes or ()
     gathers = [(target, jax) for target, jax, operations in _gathering() if cause.primitive in operations]
     evidence = [
         ("it is", f"{cause.moved}, sharded as {cause.before}"),
         compiled_to(collective, f", {types_text(collective.result_types)}"),
     ]
+    if beside:
+        evidence.append(("with it", f"positions of the elements: {', '.join(each.name for each in beside)}"))
     if gathers:
         evidence.append(("known to gather on", "; ".join(map(", ".join, gathers))))
     # What only the CPU does is no reason to change a program.
@@ -75,7 +89,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause) -> Fi
         axes=axes,
         evidence=evidence,
         fixes=advice(IDIOMS.get(cause.primitive, "shard another dimension, or work on each shard in a shard_map")),
-        saves=saving(collective, times=None, combined=False),
+        saves=saving(collective, *beside, times=None, combined=False),
     )
 
 

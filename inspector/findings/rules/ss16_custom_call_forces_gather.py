@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.types import types_text
-from ...report import Finding, FindingPlace, Report
+from ...report import Collective, Finding, FindingPlace, Report
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.table import propagated
 from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_to, saving
+from ..support.compiled import compiled_to, in_hlo, saving
 from ..support.detours import axes_of, rule_of_row
 from ..support.inserted import inserted_for, local_shape
 
@@ -47,8 +48,11 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
         if gather is None:
             continue
         # Some are taken apart before they are partitioned: then it is parts of the operand that are gathered there.
-        is_here = place.frame is not None and gather.source.frame == place.frame
-        if not is_here and local_shape(flow, node) not in [type.shape for type in gather.operand_types]:
+        # Of one whose shards are worked on by themselves only the results are.
+        shape, is_here = local_shape(flow, node), place.frame is not None and gather.source.frame == place.frame
+        if shape is None or not (is_here or shape in [type.shape for type in gather.operand_types]):
+            continue
+        if _elements(report, gather) < math.prod(shape):
             continue
         yield finding(
             RULE,
@@ -65,6 +69,13 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
             saves=saving(gather),
         )
         return
+
+
+def _elements(report: Report, gather: Collective) -> int:
+    """The elements of one device that are gathered on the same line over the same axes."""
+    alike = [each for each in in_hlo(report, "all-gather") if each.axes == gather.axes]
+    there = [each for each in alike if each is gather or each.source.frame == gather.source.frame]
+    return sum(type.elements or 0 for each in there for type in each.operand_types)
 
 
 RULE = Rule(
