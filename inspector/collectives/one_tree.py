@@ -17,7 +17,7 @@ Path = tuple[str, ...]
 
 def in_one_tree(found: Sequence[Collective], arguments: Iterable[str]) -> tuple[Collective, ...]:
     """The collectives with the outermost scope in the place of what holds the parameters of the modules in it."""
-    modules = [part.module for each in found for part in (each, *each.parts)]
+    modules = [module for each in found for module in (each.module, *(part.module for part in each.parts))]
     holders = _holders(modules, [keys_of_name(name)[1:] for name in arguments])
     return tuple(_renamed(each, holders) for each in found) if holders else tuple(found)
 

@@ -53,12 +53,11 @@ def check(report: Report) -> Iterator[Finding]:
             continue
         if crosses and is_whole and (known or cause.rule):
             found.setdefault((cause.operation, cause.place), {}).setdefault(cause.moved, (collective, cause))
-    for moved in found.values():
-        named = [each for each in moved.values() if not _is_positions(each[1])] or [*moved.values()]
-        beside = [collective for collective, cause in moved.values() if _is_positions(cause)]
-        for number, (collective, cause) in enumerate(named):
-            others = [each for each in beside if each is not collective] if number == 0 else []
-            yield _found(report, collective, cause, others)
+    for gathers in (list(each.values()) for each in found.values()):
+        positions = [each for each in gathers if _is_positions(each[1])]
+        named = [each for each in gathers if each not in positions]
+        for number, (collective, cause) in enumerate(named or positions):
+            yield _found(report, collective, cause, [each for each, _ in positions] if named and number == 0 else [])
 
 
 def _is_positions(cause: CollectiveCause) -> bool:
