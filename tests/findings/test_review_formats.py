@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import product
 from urllib.parse import unquote
 
 import pytest
@@ -32,9 +33,10 @@ from shardscope.inspector.report import (
     Suppression,
     Trial,
 )
-from shardscope.parsers.source import Frame
+from shardscope.parsers.source import Frame, Source
 
 from tests.conftest import SampleCapture
+from tests.inspector.complete.kept import kept
 
 PIECES = [
     *["::error::x", "%0A", "%25", "\n", "\r\n", "\r", ",", ":", "file=", "\x1b[31m", "\u202e", "\ud800", "é", "日本"],
@@ -153,6 +155,33 @@ def test_sarif_of_a_finding(sample: SampleCapture) -> None:
     region = result["locations"][0]["physicalLocation"]["region"]
     line = sample("missing_reduce_scatter:faulty").script_text.text().splitlines()[region["startLine"] - 1]
     assert line[region["startColumn"] - 1 : region["endColumn"] - 1].startswith("lax.psum(")
+
+
+def test_regions_in_sarif() -> None:
+    """Of each place that a file may have, and of some that it has not: a region in characters spans its bytes."""
+    lines = ["a = f(é,", "", "  'ü€')  # é"]
+    report = inspect(kept("combined"))
+    found = report.findings[0]
+    program = Program(replace(report.capture, script_text=Source("f.py", "\n".join(lines).encode())))
+    for line, end_line, column, end_column in product(range(1, 5), range(1, 5), (0, 2, 8), (0, 2, 8)):
+        frame = Frame("f.py", "", line, end_line, column, end_column)
+        place = replace(found.place, source=SourcePosition((frame,), "exact"))
+        one = replace(report, program=program, findings=(replace(found, place=place, related=(), fixes=()),))
+        region = sarif(one)["results"][0]["locations"][0]["physicalLocation"]["region"]
+        assert region["startLine"] == line
+        is_there = end_line <= 3 and (line, min(column, 8 * (line != 2))) <= (
+            end_line,
+            min(end_column, 8 * (end_line != 2)),
+        )
+        assert ("endColumn" in region) == is_there, frame
+        if is_there:
+            cut = [list(each) for each in lines[line - 1 : end_line]]
+            del cut[-1][region["endColumn"] - 1 :]
+            del cut[0][: region["startColumn"] - 1]
+            before = [each.encode() for each in lines[: line - 1]], [each.encode() for each in lines[: end_line - 1]]
+            start = sum(map(len, before[0])) + line - 1 + min(column, len(lines[line - 1].encode()))
+            end = sum(map(len, before[1])) + end_line - 1 + min(end_column, len(lines[end_line - 1].encode()))
+            assert "\n".join(map("".join, cut)) == "\n".join(lines).encode()[start:end].decode()
 
 
 def test_sarif_of_a_suppressed_finding(sample: SampleCapture) -> None:

@@ -44,6 +44,13 @@ def text_of(capture: Capture, stage: str) -> bytes:
     return found.source.data
 
 
+@pytest.mark.parametrize("before", [b"", b"HLO: ", b"\xef\xbb\xbf"])
+def test_a_text_is_kept_as_a_compiler_printed_it(before: bytes) -> None:
+    found = load_bytes("f", before + TEXT)
+    assert text_of(found, "hlo") == TEXT
+    assert len(found.messages) == bool(before)
+
+
 def zipped_bytes(**members: bytes) -> bytes:
     data = BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
