@@ -25,6 +25,7 @@ from shardscope.inspector.render.json import to_json
 from shardscope.inspector.render.json.diff import diff_to_json
 from shardscope.inspector.render.markdown import diff_to_markdown, to_markdown
 from shardscope.inspector.render.sarif import to_sarif
+from shardscope.inspector.render.tables import TABLES
 from shardscope.inspector.render.text import print_report
 from shardscope.inspector.render.text.comparison import print_diff
 from shardscope.inspector.render.why_lines import cause_line, why_line
@@ -99,6 +100,20 @@ def test_what_is_left_of_texts_that_are_changed(name: str, request: pytest.Fixtu
         report = inspect(capture)
         found[change] = number_of([to_json(report, ALL).decode(), text_of(report)])
     compare(f"{name}.changed", "", found, request)
+
+
+def test_layouts_of_tables(request: pytest.FixtureRequest) -> None:
+    """The least width of each column, and which is left out first: few captures need as many as to show it."""
+    lines = []
+    report = inspect(kept.kept("cube"))
+    for table in (make(report) for make in TABLES):
+        lines.append(
+            f"{table.id}: {table.title}, key {table.key!r}, {table.most} of a {table.unit}, first {table.first}"
+        )
+        lines += [
+            f"  {each.title!r} {each.least} {each.importance} {each.align} {each.where}" for each in table.columns
+        ]
+    compare("layouts", "\n".join(lines), {}, request)
 
 
 def compare(name: str, text: str, numbers: Mapping[str, str], request: pytest.FixtureRequest) -> None:
