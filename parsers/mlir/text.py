@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -93,10 +94,11 @@ class MlirText:
 
     def resolved(self, text: str) -> str:
         """The text of an attribute or a type, with aliases replaced by what they stand for."""
-        if not _ALIAS.search(text):
+        used = Counter(_ALIAS.findall(text))
+        if not used:
             return text
-        names = {name: self.aliases.definition(name) or name for name in set(_ALIAS.findall(text))}
-        size = len(text) + max(map(len, names.values()), default=0) * text.count("#")
+        names = {name: self.aliases.definition(name) or name for name in used}
+        size = sum(count * len(names[name]) for name, count in used.items())
         return text if size > MAX_RESOLVED else _ALIAS.sub(lambda name: names[name[0]], text)
 
     def read(self, value: str, parse: Callable[[str], T], start: int) -> T:

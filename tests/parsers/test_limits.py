@@ -10,7 +10,20 @@ from shardscope.parsers.hlo.call import backend_config, parse_call
 from shardscope.parsers.hlo.reading import read_tables
 from shardscope.parsers.hlo.references import broken_references
 from shardscope.parsers.mlir.collectives import parse_pairs
-from shardscope.parsers.mlir.locations import MAX_DEPTH, FileLoc, Locations, NameLoc, UnknownLoc
+from shardscope.parsers.mlir.locations import (
+    MAX_CALLERS,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_PARTS,
+    CallSiteLoc,
+    FileLoc,
+    FusedLoc,
+    Locations,
+    NameLoc,
+    UnknownLoc,
+)
+from shardscope.parsers.mlir.statement import MAX_RESULTS, result_names
+from shardscope.parsers.mlir.text import MAX_RESOLVED, MlirText
 from shardscope.parsers.sharding_syntax.jax_arrays import PartitionSpec
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Source, Span
@@ -29,6 +42,56 @@ def test_names_in_names(depth: int) -> None:
         assert location.child is not None
         location = location.child
     assert isinstance(location, FileLoc if depth <= MAX_DEPTH else UnknownLoc)
+
+
+@pytest.mark.parametrize("callers", [1, MAX_CALLERS - 1, MAX_CALLERS, MAX_CALLERS + 1, 3 * MAX_CALLERS])
+def test_callers_of_callers(callers: int) -> None:
+    def definition(alias: str) -> str:
+        number = int(alias.removeprefix("#loc"))
+        return (
+            f'loc(callsite("f.py":{number}:1 at #loc{number + 1}))' if number < callers else f'loc("f.py":{number}:1)'
+        )
+
+    location = Locations(definition).resolve("loc(#loc0)")
+    assert isinstance(location, CallSiteLoc)
+    lines = [each.line for each in (location.callee, *location.callers) if isinstance(each, FileLoc)]
+    assert lines == [*range(callers + 1)][: MAX_CALLERS + 1]
+
+
+@pytest.mark.parametrize("parts", [1, MAX_PARTS, MAX_PARTS + 1, MAX_PARTS + 5])
+def test_named_parts_of_a_location(parts: int) -> None:
+    location = Locations(lambda _: 'loc("f.py":1:2)').resolve(f"loc(fused[{', '.join(['#a'] * parts)}])")
+    assert isinstance(location, FusedLoc)
+    known = min(parts, MAX_PARTS)
+    assert [type(each) for each in location.parts] == [FileLoc] * known + [UnknownLoc] * (parts - known)
+
+
+@pytest.mark.parametrize("digits", [1, MAX_DIGITS, MAX_DIGITS + 1, 5000])
+def test_numbers_of_lines(digits: int) -> None:
+    location = Locations(lambda _: None).resolve(f'loc("f.py":{"7" * digits}:1)')
+    assert location == FileLoc("f.py", int("7" * min(digits, MAX_DIGITS)), 1, int("7" * min(digits, MAX_DIGITS)), 1)
+
+
+@pytest.mark.parametrize("results", [1, 2, MAX_RESULTS, MAX_RESULTS + 1, 10**30])
+def test_results_of_an_operation(results: int) -> None:
+    if results > MAX_RESULTS:
+        with pytest.raises(ValueError, match="more than"):
+            result_names(f"%a, %0:{results}")
+    else:
+        assert result_names(f"%a, %0:{results}") == ("%a", *(f"%0#{number}" for number in range(results)))
+
+
+@pytest.mark.parametrize("mark", ["#", "!"])
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_what_aliases_stand_for(mark: str, beyond: int) -> None:
+    """Attributes and types: a few bytes of aliases may stand for all of the memory."""
+    length = 1 << 10
+    value = "tuple<" + "x" * (length - len("tuple<>")) + ">"
+    text = MlirText(Source("f", f"{mark}a = {value}\nmodule {{\n}}\n".encode()))
+    times = MAX_RESOLVED // length + beyond
+    spelled = f"{mark}a," * times
+    assert text.resolved(spelled) == (spelled if beyond else f"{value}," * times)
+    assert text.resolved(f"{mark}b") == f"{mark}b"
 
 
 @pytest.mark.parametrize(("bits", "value"), [(8, -1), (16, -2), (32, -(2**31)), (64, -3), (64, 2**62)])
