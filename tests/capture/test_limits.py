@@ -29,8 +29,11 @@ from shardscope.inspector.capture.protocol.wire import SCHEMA, Frame, FrameError
 from shardscope.inspector.capture.protocol.workspace import (
     MAX_MESSAGE_CHARACTERS,
     MAX_MESSAGES,
+    drop_propagation,
     find_propagation,
     find_stages,
+    keep_propagation,
+    kept_propagation,
     read_messages,
     read_peak,
 )
@@ -224,6 +227,29 @@ def test_of_several_modules_the_largest_is_found(tmp_path: Path) -> None:
     (tmp_path / "module_0003.jit_f.after_spmd-partitioning.before_x.txt").symlink_to(__file__)
     assert find_stages(str(tmp_path)) == {"hlo-spmd": large}
     assert find_propagation(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("missing", ["", "given", "before", "after"])
+def test_files_of_shardy_are_kept_beside_a_capture(missing: str, tmp_path: Path) -> None:
+    """Each of its files, or none where one of them is missing; until they are dropped."""
+    dump, capture = tmp_path / "dump", tmp_path / "capture"
+    names = {
+        "given": dump / "module_0001.jit_f.0003.p.before_shardy-xla.txt",
+        "before": dump / "module_0001.jit_f" / "01.before_propagation.mlir",
+        "after": dump / "module_0001.jit_f" / "02.after_propagation.mlir",
+    }
+    for name, path in names.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name != missing:
+            path.write_text(name)
+    found = find_propagation(str(dump))
+    assert found == (None if missing else tuple(names.values()))
+    keep_propagation(str(dump), capture)
+    kept = kept_propagation(capture)
+    assert (kept and [path.read_text() for path in kept]) == (None if missing else list(names))
+    drop_propagation(capture)
+    assert kept_propagation(capture) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["dump"]
 
 
 @pytest.mark.parametrize("before", ["", "BufferAssignment:\nx\n"])

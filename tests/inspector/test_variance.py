@@ -11,6 +11,7 @@ from shardscope.inspector.ir.jaxpr_text import JaxprText
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import VariableVariance
+from shardscope.inspector.variance.entry_chain import entry_chains
 from shardscope.inspector.variance.held import axes_of
 from shardscope.inspector.variance.inference import infer
 
@@ -65,6 +66,14 @@ def test_types_in_loops(tmp_path: Path) -> None:
     last = last_capture(Request(f"{tmp_path / 'script.py'}:loops", live=False))
     assert last.complete, last.failure
     check_types(jaxpr_of(last))
+    report = inspect(last)
+    text = report.program.jaxpr
+    assert text is not None
+    for value in report.variance:
+        for entry in value.entered:
+            way = entry_chains(text).of(value, entry)
+            assert way[-1] is value
+            assert all(entry.axis in each.varying for each in way)
     assert {"scan", "while", "cond"} <= {place.equation.primitive for place in jaxpr_of(last).equations}
 
 

@@ -47,8 +47,7 @@ def has_bits(aval: Any) -> bool:
     dtype = getattr(aval, "dtype", None)
     if dtype is None or not hasattr(aval, "shape") or is_ref(aval):
         return False
-    known = jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)
-    return bool((known and jnp.dtype(dtype).itemsize * 8 >= 8) or jnp.issubdtype(dtype, jax.dtypes.prng_key))
+    return any(jnp.issubdtype(dtype, kind) for kind in (jnp.number, jnp.bool_, jax.dtypes.prng_key))
 
 
 def plain(value: Any) -> Any:
