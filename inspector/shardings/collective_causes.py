@@ -23,16 +23,11 @@ from .explained import why_axis, wording_of
 from .gradients import BACKWARD
 from .sharded_dimensions import placed_at
 from .table import propagated
+from .taken_by import HANDED_ON, taken_by
 from .why import overlap
 
 PASSING = frozenset({"transpose", "convert", "reshape", "sharding_constraint", "optimization_barrier"})
 """Operations that only hand on what is moved."""
-
-HANDED_ON = frozenset(
-    {"copy", "copy-start", "copy-done", "bitcast", "convert", "transpose", "all-gather", "all-gather-start"}
-    | {"all-gather-done", "all-to-all", "collective-permute", "collective-permute-start", "collective-permute-done"}
-)
-"""Opcodes of HLO that hand on a value, to other devices or in another layout."""
 
 MAX_STEPS = 3
 """Operations in a row that are followed through those."""
@@ -69,7 +64,7 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
         cause = CollectiveContext(program, flow, row, collective, confidence).cause()
         if cause.effect == "own":
             elsewhere = _at_others_of_it(program, stage, flow, row, collective, confidence)
-            elsewhere = elsewhere or _at_a_user(program, flow, flow.results(row), collective, confidence)
+            elsewhere = elsewhere or _at_a_user(program, stage, flow, flow.results(row), collective, confidence)
             elsewhere = elsewhere or _at_an_output(flow, text, collective)
             elsewhere = elsewhere or (
                 _at_a_source(program, flow, row, collective, confidence) if cause.moved is None else None
@@ -83,7 +78,8 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
             for index in range(len(flow.function.arguments))
             if wording_of(flow).places.argument(index) == collective.op_name
         ]
-        cause_there = _at_a_user(program, flow, arguments, collective, "name") or _at_an_output(flow, text, collective)
+        cause_there = _at_a_user(program, stage, flow, arguments, collective, "name")
+        cause_there = cause_there or _at_an_output(flow, text, collective)
         found += [] if cause_there is None else [cause_there]
     return tuple(found)
 
@@ -156,14 +152,21 @@ def _at_others_of_it(
 
 
 def _at_a_user(
-    program: Program, flow: Dataflow, moved: Sequence[Node], collective: Collective, confidence: Confidence
+    program: Program,
+    stage: ParsedStage,
+    flow: Dataflow,
+    moved: Sequence[Node],
+    collective: Collective,
+    confidence: Confidence,
 ) -> CollectiveCause | None:
     """The cause at an operation that uses what is moved: newer versions of XLA name a collective after its operand.
 
-    Of several, the one on the line, and in the pass, of what uses the collective's result.
+    Of several, the one that takes the collective's result, or else the one on its line, and in its pass; rather one for
+    which this very value is moved.
     """
-    frame = collective.source.frame
-    found: list[tuple[tuple[bool, bool], CollectiveCause]] = []
+    frame, text = collective.source.frame, program.stage(collective.stage)
+    taken = frozenset[int]() if text is None else taken_by(text, collective)
+    found: list[tuple[tuple[bool, bool, bool, bool], CollectiveCause]] = []
     for users in forward(flow, moved, MAX_STEPS, lambda row: _passes(flow, row)):
         met = [(node, row) for node, rows in users.items() for row in rows if not _returns(flow, row)]
         for node, row in met[:MAX_OPERATIONS]:
@@ -172,10 +175,21 @@ def _at_a_user(
             if cause.effect != "own" and context.is_about(node):
                 same_line = frame is not None and cause.place.frame == frame
                 is_backward = BACKWARD in context.name
-                found.append(((not same_line, is_backward != (collective.direction == "backward")), cause))
+                is_moved = cause.moved is not None and cause.moved.value == wording_of(flow).name(node)
+                is_taken = not taken.isdisjoint(_numbers(flow, stage, row))
+                away = is_backward != (collective.direction == "backward")
+                found.append(((not is_taken, not is_moved, not same_line, away), cause))
         if found:
             break
     return min(found, key=lambda item: item[0], default=(None, None))[1]
+
+
+def _numbers(flow: Dataflow, stage: ParsedStage, row: int) -> set[int]:
+    """The numbers of an operation, and of what hands on its only result: the compiler may join it with that."""
+    users = [user for node in flow.results(row) for user in flow.users(node)]
+    rows = [row, *(user for user in users if len(users) == 1 and _passes(flow, user))]
+    numbers = (tag_of_location(stage, flow.rows[each].location) for each in rows)
+    return {number for number in numbers if number is not None}
 
 
 def _returns(flow: Dataflow, row: int) -> bool:

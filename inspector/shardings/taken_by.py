@@ -1,0 +1,59 @@
+"""The operations that take the result of a collective, by the text of the compiled or the partitioned program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...parsers.hlo import HloModule, Instruction
+from ..ir.derived import derived
+from ..ir.stage import ParsedStage
+from ..links.operation_ids import tags_in
+from ..report import Collective
+
+HANDED_ON = frozenset(
+    {"copy", "copy-start", "copy-done", "bitcast", "convert", "transpose", "all-gather", "all-gather-start"}
+    | {"all-gather-done", "all-to-all", "collective-permute", "collective-permute-start", "collective-permute-done"}
+)
+"""Opcodes of HLO that hand on a value, to other devices or in another layout."""
+
+UNCHANGED = HANDED_ON | {"all-to-all-done", "async-done", "get-tuple-element", "reshape", "tuple"}
+
+MAX_VISITED = 60
+"""Instructions that are followed from one collective."""
+
+
+@derived
+def taken_by(stage: ParsedStage, collective: Collective) -> frozenset[int]:
+    """Return the numbers of the operations that take a collective's result, by whatever hands it on."""
+    start = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
+    if stage.hlo is None or start is None:
+        return frozenset()
+    found: set[int] = set()
+    waiting, seen = [start], {start}
+    while waiting and len(seen) < MAX_VISITED:
+        for user in _users(stage.hlo, waiting.pop()):
+            if user in seen:
+                continue
+            seen.add(user)
+            if user.opcode in UNCHANGED or user.opcode == "parameter":
+                waiting.append(user)
+            else:
+                found.update(tags_in(stage, user.span))
+    return frozenset(found)
+
+
+def _users(module: HloModule, instruction: Instruction) -> Iterator[Instruction]:
+    """The users of a result, inside of what is fused, and of what that becomes behind it."""
+    graph = module.graph
+    takers, elements = graph.users(instruction)
+    yield from (user for users in elements.values() for user in users)
+    for user, position in takers:
+        if user.opcode in ("fusion", "call"):
+            entered = [parameter for parameter in graph.entered(user, position) if parameter is not None]
+            yield from entered or [user]
+        else:
+            yield user
+    if instruction.is_root and not instruction.computation.is_entry:
+        for _, caller in graph.callers(instruction.computation.name):
+            if caller.opcode in ("fusion", "call"):
+                yield from _users(module, caller)
