@@ -13,7 +13,7 @@ from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
 from ..units import known_sum
 from .gradients import gradients_of
-from .purposes import Judge, Purpose, is_scalar
+from .purposes import PRODUCTS, Judge, Purpose, is_scalar
 from .value_flow import Place, ValueFlow
 
 LISTED = ("hlo", "hlo-spmd", "stablehlo")
@@ -84,6 +84,12 @@ def _total(
     )
 
 
+def _completes_a_reduction(program: Program, collective: Collective) -> bool:
+    """Return whether it gathers what each device has reduced, as of an argmax over a sharded dimension."""
+    causes = causes_of(program, collective) if collective.kind == "all-gather" else ()
+    return bool(causes) and all(each.effect == "sum" and each.primitive not in PRODUCTS for each in causes)
+
+
 def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collective]) -> Sequence[Purpose]:
     if flow is None:
         return [Purpose("scalar reductions" if is_scalar(each) else "other") for each in listed]
@@ -101,6 +107,8 @@ def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collect
             found[number] = Purpose("reductions")
         elif found[number].strategy == "other" and each.averages:
             found[number] = Purpose("averages")
+        elif found[number].strategy == "other" and _completes_a_reduction(program, each):
+            found[number] = Purpose("reductions")
         elif found[number].strategy == "other" and each.axes in contracted:
             # An all-gather is the transpose of the reduce-scatter of partial sums, and takes the place of the other.
             causes = causes_of(program, each) if KIND_OF[each.kind].reduces else ()

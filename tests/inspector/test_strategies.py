@@ -651,3 +651,31 @@ def test_modules_are_in_one_tree(tmp_path: Path) -> None:
         modules = {module for one in found for module in [one.module, *(part.module for part in one.parts)] if module}
         assert {module[0] for module in modules} == {"Model"}
     assert {("Model", "norm"), ("Model", "first"), ("Model", "second")} <= modules
+
+
+CHOSEN = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+put = lambda shape, *spec: jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P(*spec)))
+
+@jax.jit
+def decode(up, down, head, x):
+    h = jnp.tanh(x @ up) @ down
+    return jnp.argmax(h @ head, -1)
+
+weights = put((64, 256), None, "model"), put((256, 64), "model"), put((64, 512), None, "model")
+decode_inputs = *weights, put((16, 64), "data")
+"""
+
+
+def test_an_argmax_over_a_sharded_dimension_is_a_reduction(tmp_path: Path) -> None:
+    """Each device has the best of its own part of the vocabulary: a value and a position of each row are gathered."""
+    script = tmp_path / "program.py"
+    script.write_text(CHOSEN)
+    *_, final = capture(Request(f"{script}:decode", live=False))
+    found = {each.strategy: each for each in inspect(final).communication}
+    assert found.keys() == {"tensor parallelism", "reductions"}
+    assert {each.kind for each in found["tensor parallelism"].collectives} == {"all-reduce"}
+    dtypes = sorted(type.dtype for each in found["reductions"].collectives for type in each.result_types)
+    assert dtypes == ["f32", "i32"]
