@@ -48,6 +48,8 @@ def _with_author(
         source = known[0].source  # its own is that of the value which is moved
     elif len(known) == 1 and _continues(known[0].source, source):
         source = replace(known[0].source, confidence=source.confidence)
+    elif len(known) > 1 and (largest := max(known, key=lambda part: part.type.bytes or 0)).source.stack:
+        source = largest.source  # its own is that of any of them, of a single number perhaps
     elif not source.stack or (source.confidence != "exact" and known[0].source.confidence == "exact"):
         source = known[0].source
     return replace(

@@ -103,5 +103,7 @@ def source_text(collective: Collective, report: Report) -> str:
 
 
 def _several(types: tuple[ArrayType, ...]) -> str:
-    shown = ", ".join(map(str, types[:MAX_TYPES]))
+    """The types, of many the largest ones: those are what is sent."""
+    largest = types if len(types) <= MAX_TYPES else sorted(types, key=lambda type: -(type.bytes or 0))
+    shown = ", ".join(map(str, largest[:MAX_TYPES]))
     return shown if len(types) <= MAX_TYPES else f"{shown}, … {len(types)} in all"

@@ -58,12 +58,12 @@ def without_numbers(path: str) -> str:
 
 
 def module_names(paths: Iterable[Path]) -> list[str]:
-    """`layers[*].attn.{wq,wk}`: the last keys of paths that have the others in common together."""
-    inside: dict[Path, dict[str, None]] = {}
+    """`layers[*].attn.{wq,wk}`: the last keys of paths that have the others in common together, in the order given."""
+    inside: dict[tuple[Path, str], dict[str, None]] = {}
     for path in paths:
-        inside.setdefault(path[:-1], {})[path[-1]] = None
-    names = list(inside.pop((), {}))  # in no module together
-    names += [_name(parent, list(keys)) for parent, keys in inside.items()]
+        alone = "" if len(path) > 1 else path[-1]
+        inside.setdefault((path[:-1], alone), {})[path[-1]] = None
+    names = [_name(parent, list(keys)) for (parent, _), keys in inside.items()]
     more = [f"and {len(names) - MAX_PATHS} more"] if len(names) > MAX_PATHS else []
     return [*names[:MAX_PATHS], *more]
 

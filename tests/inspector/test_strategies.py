@@ -511,7 +511,7 @@ def test_numbered_modules_of_one_name_are_one() -> None:
     names = ["model.block_*.{attn_0,Dense_0,Dense_1}", "model.block_*.attn_0.query"]
     assert module_names(without_layers(paths, layers)) == names
     assert module_names(without_layers(heads, layers)) == ["model.head_0.kernel", "model.head_1.kernel"]
-    assert module_names([("loss",), ("model", "head"), ("norm",)]) == ["loss", "norm", "model.head"]
+    assert module_names([("loss",), ("model", "head"), ("norm",)]) == ["loss", "model.head", "norm"]
 
 
 @LIBTPU

@@ -142,14 +142,15 @@ def _where(total: StrategyTotal, report: Report, layers: Collection[Path]) -> st
 
 def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> str:
     is_gradients = total.strategy == "gradient sync"
-    paths = [path for each in total.collectives for path in modules_of(each, scalars=not is_gradients)]
+    largest = sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1))
+    paths = [path for each in largest for path in modules_of(each, scalars=not is_gradients)]
     if paths and all(path and path[0] != "*" for path in paths):
         return ", ".join(module_names(without_layers(paths, layers)))
     if total.arguments:
         return _listed(folded_names(total.arguments))
     sites = call_sites(part.source for each in report.collectives for part in each.parts or (each,))
     lines: dict[str, dict[str, None]] = {}
-    for each in sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1)):
+    for each in largest:
         if is_gradients and not each.parts and len(merged_parts(each.op_name or "")) > 1:
             continue  # Its line is that of one of many.
         for part in shown_parts(each, scalars=not is_gradients) or (each,):

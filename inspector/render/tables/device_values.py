@@ -30,7 +30,7 @@ def devices(report: Report) -> Table:
         rows=tuple(
             Row(_value_cells(each, parting, report.script), each, minor=not each.probe.path) for each in report.probes
         ),
-        heading="Values on each device" if report.probes else "",
+        heading="Values on each device" if any(each.probe.path for each in report.probes) else "",
         notes=lambda: _apart(report),
         most=40,
         unit="value",

@@ -9,7 +9,7 @@ from statistics import median
 from ...capture.model import Execution, OutputSummary
 from ...capture.protocol.values import Timing
 from ...report import Report
-from ...units import format_seconds
+from ...units import format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, count_cell, time_cell, titled
 
 MAX_VALUE_CHARACTERS = 60
@@ -93,7 +93,7 @@ def times(report: Report) -> Table:
             "", "runs", "shortest", "longest", "skew", "latest", "from", right=("runs", "shortest", "longest", "skew")
         ),
         rows=tuple(rows),
-        heading=f"Measured times in {runs} runs, waiting for other devices included" if rows else "",
+        heading=f"Measured times in {plural(runs, 'run')}, waiting for other devices included" if rows else "",
         most=12,
         unit="collective",
     )
