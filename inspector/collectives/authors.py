@@ -61,6 +61,7 @@ def _with_author(
         argument=known[0].argument if len(known) == 1 else None,
         parts=tuple(known) if len(known) > 1 else (),
         averages=all(part.averages for part in known),
+        of_gradients=all(part.of_gradients for part in known),
     )
 
 
@@ -102,6 +103,7 @@ def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, cont
         module or (() if argument is None else module_of_name(argument)),
         argument,
         bool(facts) and all(each.averages for each in facts),
+        bool(facts) and all(each.of_gradients for each in facts),
     )
 
 

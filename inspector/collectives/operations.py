@@ -5,7 +5,6 @@ The jaxpr knows most of it, where an equation's number leads to it.
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
 from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind
 from ..ir.derived import derived
-from ..ir.jaxpr import Equation, literal_in
+from ..ir.jaxpr import Equation
 from ..ir.jaxpr_flow import At, JaxprFlow, flow_of
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
@@ -27,39 +26,9 @@ from ..links.operation_ids import spans_of_tags, tags_at
 from ..links.source_positions import frames_at
 from ..report import Origin, Pass, SourcePosition
 from .origin import direction_of
+from .written_sums import ELEMENTWISE, HANDED_ON, MAX_STEPS, averages, is_of_gradients
 
 CUSTOM_CALL = "stablehlo.custom_call"
-
-HANDED_ON = frozenset(
-    {"convert_element_type", "transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "copy", "copy_p"}
-    | {"slice", "dynamic_slice", "optimization_barrier", "name", "pvary", "pcast", "reduced_vary_cast", "preduced"}
-    | {"sharding_constraint", "reshard", "mesh_cast", "all_gather", "all_gather_invariant", "all_gather_reduced"}
-)
-"""Primitives whose result is their first operand in another form, or a part of it."""
-
-MAX_STEPS = 40
-"""Equations that are followed back to an argument."""
-
-ELEMENTWISE = frozenset(
-    {
-        "add",
-        "add_any",
-        "sub",
-        "mul",
-        "div",
-        "neg",
-        "sqrt",
-        "rsqrt",
-        "square",
-        "integer_pow",
-        "pow",
-        "abs",
-        "sign",
-        "max",
-    }
-    | {"min", "select_n", "psum", "psum_invariant", "reduce_scatter"}
-)
-"""Primitives of optimizers on gradients, and those that sum gradients."""
 
 MAX_VALUES = 300
 """Values that are followed to outputs."""
@@ -74,7 +43,7 @@ _UNREDUCED = re.compile(r"\{(?:[^{}]*, )?U:[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class OperationFacts:
-    """`kind` is that of the collective that the operation is, if it is one; `averages` as that of a collective."""
+    """`kind` is that of the collective that the operation is, if it is one; the last two as its own."""
 
     kind: Kind | None
     origin: Origin
@@ -83,6 +52,7 @@ class OperationFacts:
     module: tuple[str, ...]
     argument: str | None
     averages: bool = False
+    of_gradients: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,36 +102,9 @@ def _facts(stablehlo: ParsedStage, lowered: Lowered, number: int) -> OperationFa
         SourcePosition.exact(stack) if len(stack) > len(source.stack) else source,
         module or _of_outputs(flow, place, lowered.outputs),
         argument,
-        kind is not None and _averages(flow, place),
+        kind is not None and averages(flow, place),
+        kind is not None and is_of_gradients(flow, place),
     )
-
-
-def _averages(flow: JaxprFlow, place: EquationPlace) -> bool:
-    """Return whether all uses divide each result of a sum by the number of devices, as `pmean` does."""
-    mapped, axes = flow.shard_map_around(place), place.equation.axes
-    sizes = {} if mapped is None or mapped.equation.shard_map is None else dict(mapped.equation.shard_map.sizes)
-    if axes is None or not sizes.keys() >= set(axes):
-        return False
-    devices = math.prod(sizes[axis] for axis in axes)
-    uses = [flow.used.get((place.jaxpr, output.name), ()) for output in place.equation.outputs]
-    return devices > 1 and all(each and all(_divides(*use, devices) for use in each) for each in uses)
-
-
-def _divides(place: EquationPlace, position: int, number: int) -> bool:
-    """Return whether an equation divides an operand by a number, or multiplies it by its inverse."""
-    equation = place.equation
-    other = literal_in(equation.inputs[1 - position]) if equation.primitive in ("div", "mul") else None
-    factor = None if other is None else _number(other)
-    if factor is None or (equation.primitive == "div" and position == 1):
-        return False
-    return math.isclose(factor if equation.primitive == "div" else 1 / (factor or math.inf), number, rel_tol=1e-6)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _origin(kind: Kind | None, place: EquationPlace, *, is_derived: bool) -> Origin:

@@ -170,6 +170,8 @@ class Judge:
         count = len(collective.operand_types)
         parts = collective.parts[index : index + 1] if len(collective.parts) == count else collective.parts
         named = names[index : index + 1] if len(names) == count else names
+        if all(part.of_gradients for part in parts or (collective,)):
+            return {"backward"}
         found = {part.direction for part in parts} or {collective.direction}
         found = found if found != {"unknown"} else {self._direction(name) for name in named}
         if found != {"unknown"}:

@@ -39,7 +39,7 @@ Pass = Literal["forward", "backward", "recompute", "unknown"]
 class CollectivePart:
     """One of several collectives that the compiler has made one of: what it gave, and where it comes from.
 
-    `module`, `argument` and `averages` are as those of a collective.
+    `module`, `argument`, `averages` and `of_gradients` are as those of a collective.
     """
 
     type: ArrayType
@@ -50,6 +50,7 @@ class CollectivePart:
     module: tuple[str, ...] = ()
     argument: str | None = None
     averages: bool = False
+    of_gradients: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class Collective:
     Linen's modules among them; without any, the keys of `argument`, `("layers", "0", "wq")`, or those that the outputs
     have in common in which its result ends. `argument` is the one argument of the function that it moves, or that the
     operation takes for which it is there: `params['layers'][0]['wq']`. `averages` is true of a sum that the program
-    only divides by the number of devices, as `pmean` does.
+    only divides by the number of devices, as `pmean` does, `of_gradients` of one that it wrote of results of a backward
+    pass.
     """
 
     stage: str
@@ -97,6 +99,7 @@ class Collective:
     argument: str | None = None
     most_executions: int | None = None
     averages: bool = False
+    of_gradients: bool = False
 
     @property
     def step_bytes(self) -> int | None:

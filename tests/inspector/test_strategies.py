@@ -679,3 +679,34 @@ def test_an_argmax_over_a_sharded_dimension_is_a_reduction(tmp_path: Path) -> No
     assert {each.kind for each in found["tensor parallelism"].collectives} == {"all-reduce"}
     dtypes = sorted(type.dtype for each in found["reductions"].collectives for type in each.result_types)
     assert dtypes == ["f32", "i32"]
+
+
+CONVOLUTION = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("batch",), axis_types=(AxisType.Auto,))
+
+def loss(params, x):
+    h = jax.lax.conv_general_dilated(x, params["conv"], (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    mean = jax.lax.pmean(jnp.mean(h, (0, 1, 2)), "batch")
+    return jnp.mean(jnp.square(jax.nn.relu(h - mean) @ params["out"]))
+
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=(P(), P("batch")), out_specs=P(), check_vma=False)
+def step(params, x):
+    gradients = jax.lax.pmean(jax.grad(loss)(params, x), "batch")
+    return jax.tree.map(lambda p, g: p - 0.1 * (g + 1e-4 * p), params, gradients)
+
+step_inputs = ({"conv": jnp.ones((3, 3, 3, 16)), "out": jnp.ones((16, 8))}, jnp.ones((16, 8, 8, 3)))
+"""
+
+
+def test_gradients_of_convolutions_are_gradients(tmp_path: Path) -> None:
+    """XLA for CPUs drops the names of convolutions; the jaxpr has what is averaged in its backward pass."""
+    script = tmp_path / "program.py"
+    script.write_text(CONVOLUTION)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    found = {each.strategy: each for each in inspect(final).communication}
+    parameters = [each for each in final.arguments if each.path.startswith("params")]
+    assert found["gradient sync"].gradients == len(parameters) == 2
+    assert "averages" not in found
