@@ -88,7 +88,7 @@ def _row(
         str(value.type),
         value.requested or "",
         Piece(f"{actual} ✗", "error") if value.agrees is False else same,
-        str(value.local_type or ("?" if value.requested and not value.spec else value.type)),
+        str(value.local_type or (value.type if value.spec else "?")),
         size_cell(value.replicated_bytes),
         with_call_site(sites, value.source, value.source.text(report.script), report.script),
     )
