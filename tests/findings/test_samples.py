@@ -47,8 +47,6 @@ if jax.__version_info__ < (
     del EXPECTED["transposes:gather_to_invariant_unchecked"]
 if jax.__version_info__ < (0, 10):  # whose jaxprs do not show that what this sums is shared
     del EXPECTED["transposes:psum_to_invariant_unchecked"]
-if jax.__version_info__ < (0, 8):  # whose XLA does not combine them
-    EXPECTED["psum_of_invariant:faulty"].append(("SS28", "info", "proved", ("batch",), 24))
 
 
 STRATEGIES = ("fsdp_tp:forward", "fsdp_tp:grad", "megatron:forward", "data_parallel:grad")

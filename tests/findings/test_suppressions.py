@@ -8,7 +8,6 @@ import tokenize
 from dataclasses import replace
 from pathlib import Path
 
-import jax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,7 +98,6 @@ def captured(folder: Path, **comments: str) -> Capture:
     return last
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="SS28 is right, too, with JAX 0.7")
 def test_a_finding_that_is_known(tmp_path: Path) -> None:
     assert [found.rule for found in inspect(captured(tmp_path)).findings] == ["SS04"]
     report = inspect(captured(tmp_path, first="  # shardscope: ignore[SS04] meant"), STRICT)
@@ -108,7 +106,6 @@ def test_a_finding_that_is_known(tmp_path: Path) -> None:
     assert (known.finding.rule, known.by.reason, known.by.line) == ("SS04", "meant", 9)
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="SS28 is right, too, with JAX 0.7")
 def test_a_comment_that_suppresses_nothing(tmp_path: Path) -> None:
     known = "  # shardscope: ignore[SS04] "
     idle = captured(tmp_path, first=known, second=known, third=known)
@@ -149,7 +146,6 @@ def test_thresholds(tmp_path: Path, threshold: float | None, found: list[str]) -
     assert [each.rule for each in inspect(last, policy).findings] == found
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="SS28 is right, too, with JAX 0.7")
 @pytest.mark.parametrize(
     ("comment", "words"), [("ignore", "names no rule"), ("ignore[SS77]", "no rule SS77"), ("ignore[]", "names no rule")]
 )
@@ -159,7 +155,6 @@ def test_a_comment_that_cannot_work_is_told_at_once(tmp_path: Path, comment: str
     assert words in report.findings[1].message
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="SS28 is right, too, with JAX 0.7")
 def test_the_comment_is_read_from_the_capture(tmp_path: Path) -> None:
     known = captured(tmp_path, first="  # shardscope: ignore[SS04] meant")
     (tmp_path / "script.py").write_text("raise SystemExit('never run')")

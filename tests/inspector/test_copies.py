@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import pytest
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
@@ -85,6 +86,7 @@ def test_what_leaves_a_shard_map_unequal_is_marked(script: Path) -> None:
     assert [finding.rule for finding in report.findings][:1] == ["SS06"]
 
 
+@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 aborts at axis_index in a loop")
 def test_the_value_in_the_loop_is_named(script: Path) -> None:
     report = inspect(last_capture(Request(f"{script}:looped", inputs="good_inputs")))
     (found,) = (each for each in report.findings if each.rule == "SS06")
