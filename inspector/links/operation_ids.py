@@ -140,9 +140,8 @@ def spans_of_equations(program: Program, text: JaxprText, operations: Iterable[i
 def _inside(text: JaxprText, equations: Iterable[EquationNumber]) -> Iterable[EquationNumber]:
     jaxprs = text.program.jaxprs
     for jaxpr, index in equations:
-        if jaxpr < len(jaxprs) and index < len(jaxprs[jaxpr].equations):
-            for _, body in jaxprs[jaxpr].equations[index].bodies:
-                yield from ((body, position) for position in range(len(jaxprs[body].equations)))
+        for _, body in jaxprs[jaxpr].equations[index].bodies:
+            yield from ((body, position) for position in range(len(jaxprs[body].equations)))
 
 
 @derived

@@ -151,7 +151,7 @@ def exported_bytecode(data: bytes) -> bytes | None:
     for found in _BYTECODE.finditer(data, 4):
         begin = found.start()
         size = int.from_bytes(data[begin - 4 : begin], "little")
-        if len(_BYTECODE.pattern) < size <= len(data) - begin:
+        if len(found[0]) < size <= len(data) - begin:
             return data[begin : begin + size]
     return None
 

@@ -130,3 +130,10 @@ def test_modules_inside_of_a_module() -> None:
     assert list(stage.modules) == ["s", "kernel"]
     assert summarize(stage).opcodes == {"dot": 2, "load": 1}
     assert stage.text is whole
+
+
+@pytest.mark.parametrize("data", [b"x", b"{}", b"[1]\n\n"])
+def test_what_is_no_recorded_jaxpr_is_wrong_from_its_beginning(data: bytes) -> None:
+    with pytest.raises(ParseError) as raised:
+        LANGUAGES["jaxpr"].read(Source("f", data))
+    assert raised.value.problem.span == Span(0, 1)

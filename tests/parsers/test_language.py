@@ -8,7 +8,7 @@ import pytest
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import HloModule
-from shardscope.parsers.text.modules import language, other_format
+from shardscope.parsers.text.modules import exported_bytecode, language, other_format
 
 HLO = """\
 HloModule m
@@ -89,3 +89,17 @@ def test_parse(tmp_path: Path) -> None:
         parse("once upon\na time")
     with pytest.raises(FileNotFoundError):
         parse("nowhere.hlo")
+
+
+@pytest.mark.parametrize("size", [0, 3, 4, 5, 40, 41])
+@pytest.mark.parametrize("behind", [b"", b"more"])
+def test_bytecode_in_a_flat_buffer(size: int, behind: bytes) -> None:
+    """A vector says how long it is: as long as more than the mark of bytecode, and no longer than the file."""
+    module = b"ML\xefR" + bytes(36)
+    data = (8).to_bytes(4, "little") + bytes(12) + size.to_bytes(4, "little") + module + behind
+    expected = (module + behind)[:size] if 4 < size <= len(module + behind) else None
+    assert exported_bytecode(data) == expected
+    decoy = data[:16] + (2).to_bytes(4, "little") + b"ML\xefR" + data[16:]
+    assert exported_bytecode(decoy) == expected
+    assert exported_bytecode(b"\x03" + data[1:]) is None
+    assert exported_bytecode(len(data).to_bytes(4, "little") + data[4:]) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from itertools import zip_longest
 from pathlib import Path
@@ -107,6 +108,7 @@ def test_the_page_has_each_difference_with_its_lines(folder: Path, trace: Trace)
         page = Page(made)
         assert_ours(page)
         assert page.tags.count("article") == len(found.divergences)
+        assert re.findall(r'id="difference-(\d+)"', made) == [str(n + 1) for n in range(len(found.divergences))]
         for name in ("by_index", "by_hash", "by_time"):
             texts = [json.loads((folder / f"{rank}.json").read_text())[name] for rank in range(2)]
             first = next(pair for pair in zip_longest(*texts) if pair[0] != pair[1])
