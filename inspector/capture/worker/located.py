@@ -53,7 +53,7 @@ def _flat(block: ir.Block) -> Iterator[Operation]:
 
 
 class _Sources:
-    """What has been found: `pairs` of an operation and the earlier one that it comes from."""
+    """The pairs of an operation and the earlier one that it comes from, as far as they are found."""
 
     def __init__(self) -> None:
         self.pairs: dict[Operation, Operation] = {}

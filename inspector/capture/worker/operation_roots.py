@@ -1,4 +1,4 @@
-"""What operations are made of, through what hands a value on: the roots of their operands."""
+"""Roots of operands: the operations and arguments behind what only hands a value on."""
 
 from __future__ import annotations
 
