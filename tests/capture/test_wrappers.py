@@ -147,3 +147,19 @@ def test_closed_over_sharded_arrays_are_not_what_the_script_calls(tmp_path: Path
         *_, found = capture(Request(f"{script}:{function}", live=False))
         said = [re.search(r"of it: (.*?)\. Called", message.text) for message in found.messages]
         assert [match[1] for match in said if match] == expected
+
+
+MAPPED = """
+    import jax, jax.numpy as jnp
+    def update(state, x):
+        return {"step": state["step"] + 1, "w": state["w"] - jax.lax.pmean(x, "i")}
+    step = jax.pmap(update, in_axes=(None, 0), axis_name="i")
+    step_inputs = ({"step": 7, "w": jnp.ones(4)}, jnp.ones((2, 4)))
+"""
+
+
+def test_numbers_among_the_arguments_of_a_mapped_function(captured: Captured) -> None:
+    """A count of steps is no array, and `pmap` makes one of it."""
+    capture = captured(MAPPED, function="step", live=False, devices=2)
+    assert capture.failure is None, capture.failure
+    assert sorted(value.path for value in capture.arguments) == ["state['step']", "state['w']", "x"]

@@ -14,6 +14,7 @@ import numpy as np
 from ...protocol.request import UsageError
 from ..program.avals import spec_text, type_text
 from . import wrappers
+from .paths import argument_path
 from .resolve import Resolved
 from .wrappers import is_jitted
 
@@ -98,12 +99,29 @@ def _traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], traced: 
 
 
 def _traced_in_wrapper(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable | None:
-    known_as = wrappers.named_leaves(parameter_names(signature_of(wrapper), len(args)), args, kwargs)
+    names = parameter_names(signature_of(wrapper), len(args))
+    known_as = wrappers.named_leaves(names, args, kwargs)
     inside = wrappers.traced_inside(wrapper, args, kwargs)
     if inside is None:
         return None
     results = wrappers.named_results(wrapper, inside.args, inside.traced.out_info, known_as)
-    return _traced(*inside)._replace(known_as=known_as, results=results)
+    by_position = _named_by_position(names, (args, kwargs), (inside.args, inside.kwargs), known_as)
+    return _traced(*inside)._replace(known_as=known_as | by_position, results=results)
+
+
+def _named_by_position(
+    names: list[str], given: Arguments, handed: Arguments, known_as: Mapping[int, list[str]]
+) -> dict[int, list[str]]:
+    """The paths of leaves that are no arrays, such as a count of steps, where the wrapper keeps the order of leaves."""
+    leaves, handed_on = jax.tree_util.tree_flatten_with_path(given)[0], jax.tree.leaves(handed)
+    pairs = list(zip(leaves, handed_on, strict=False))
+    if len(leaves) != len(handed_on) or any(id(own) in known_as and own is not leaf for (_, leaf), own in pairs):
+        return {}
+    found: dict[int, list[str]] = {}
+    for (path, _), own in pairs:
+        if id(own) not in known_as:
+            found.setdefault(id(own), []).append(argument_path(path, names))
+    return found
 
 
 def sharded_constants(jaxpr: Any) -> list[str]:
