@@ -187,7 +187,9 @@ class Derivative:
     """A derivative that a function takes `of` another one, along a random direction of one `argument`.
 
     `slope` is what JAX's gives, `difference` the central difference of values, `spread` how far that varies with the
-    size of the step. `file` and `line` are of the user's call.
+    size of the step. `file` and `line` are of the user's call. `sums` are the lines, as `file:line`, of the collectives
+    that a gradient taken inside of a shard_map goes through afterwards; empty for other gradients, and with one empty
+    text where there are none.
     """
 
     of: str
@@ -197,6 +199,7 @@ class Derivative:
     spread: float
     file: str | None
     line: int
+    sums: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

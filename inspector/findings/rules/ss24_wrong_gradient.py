@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import combinations
 
 from ....parsers.source import Frame
+from ...capture.protocol.values import Derivative
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...values.gradients import WrongGradient, wrong_gradients
 from ..fixes.calls import call_to_leave_out
-from ..fixes.edits import Edits, keyword_changes, without_call
+from ..fixes.edits import Edits, axes_text, keyword_changes, without_call
+from ..fixes.reductions import larger, smaller
 from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
 from ..support.device_values import axis_sizes, is_unchecked
 from ..support.jaxpr_flow import Flow, equations_of
@@ -32,8 +34,12 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _found(report: Report, wrong: WrongGradient) -> Finding:
     derivative, factor = wrong.derivative, wrong.factor
-    axes, factor = ((), None) if factor is None else _by_axes(report, factor, derivative.spread / derivative.difference)
-    sums = list(_sums(report, axes))
+    afterwards = list(_sums_after(report, derivative))
+    likely = {axis for _, place in afterwards for axis in place.equation.axes or ()}
+    spread = 0.0 if factor is None else derivative.spread / derivative.difference
+    axes, factor = ((), None) if factor is None else _by_axes(report, factor, spread, likely)
+    sums = [each for each in afterwards if set(each[1].equation.axes or ()) & set(axes)]
+    sums = sums if derivative.sums else list(_sums(report, axes))
     size = "·".join(f"|{axis}|" for axis in axes)
     share = f"1/{size}" if factor is not None and abs(factor) < 1 else size
     reason = f" ({factor:.4g} = {share})" if axes and factor else ""
@@ -52,19 +58,20 @@ def _found(report: Report, wrong: WrongGradient) -> Finding:
         evidence=(
             ("along a random direction", f"gradient {derivative.slope:.6g}, differences {derivative.difference:.6g}"),
             ("differences vary by", f"{derivative.spread:.2g} with the size of the step"),
+            *(("compared with", "the loss as it is after its own sums, where it has any") for _ in derivative.sums[:1]),
             *(("candidate sums", ", ".join(place.what for place in places[:6])) for _ in places[:1]),
         ),
-        fixes=_fixes(report, sums),
+        fixes=_fixes_after(report, sums, axes, factor) if derivative.sums else _fixes(report, sums),
     )
 
 
-def _by_axes(report: Report, factor: float, spread: float) -> tuple[tuple[str, ...], float]:
+def _by_axes(report: Report, factor: float, spread: float, likely: Set[str]) -> tuple[tuple[str, ...], float]:
     """The axes whose sizes multiplied are the factor, or one divided by it, as well as it is known; and that number."""
     meshes = report.capture.subject.meshes if report.capture.subject else ()
     for mesh in meshes:
         sizes = {axis.name: axis.size for axis in mesh.axes if axis.size > 1}
         for count in range(1, len(sizes) + 1):
-            for axes in combinations(sizes, count):
+            for axes in sorted(combinations(sizes, count), key=lambda axes: not set(axes) <= likely):
                 size = math.prod(sizes[axis] for axis in axes)
                 for each in (size, 1 / size):
                     if math.isclose(abs(factor), each, rel_tol=max(1e-3, 2 * abs(spread))):
@@ -80,6 +87,33 @@ def _sums(report: Report, axes: tuple[str, ...]) -> Iterator[tuple[Flow, Equatio
         if flow.is_backward(place) and set(place.equation.axes or ()) & set(axes) and axis_sizes(report, flow, place)
     ]
     yield from sorted(found, key=lambda each: (not each[1].equation.in_custom_vjp, not is_unchecked(*each)))
+
+
+def _sums_after(report: Report, derivative: Derivative) -> Iterator[tuple[Flow, EquationPlace]]:
+    """The sums that a gradient taken inside of a shard_map goes through, the last one first."""
+    for line in dict.fromkeys(reversed(derivative.sums)):
+        for flow, place in equations_of(report, SUMMING) if line else ():
+            frame = flow.source(place).frame
+            if frame is not None and f"{frame.file}:{frame.line}" == line and not flow.is_backward(place):
+                yield flow, place
+                break
+
+
+def _fixes_after(
+    report: Report, sums: list[tuple[Flow, EquationPlace]], axes: tuple[str, ...], factor: float | None
+) -> tuple[Fix, ...]:
+    """A mean for a sum, or a sum for a mean; or the division that is missing."""
+    found: list[Fix] = []
+    for flow, place in sums:
+        source = flow.source(place)
+        is_large = factor is not None and abs(factor) > 1
+        found += smaller(report.program, source, axes) if is_large else larger(report.program, source)
+    written = tuple(fix for fix in found if fix.edits)[:MAX_ALTERNATIVES]
+    along = axes_text(axes) if axes else "the axis"
+    if factor is not None and abs(factor) > 1:
+        text = f"divide the gradients by lax.axis_size({along}), or reduce the loss that is differentiated by lax.pmean"
+        return written or advice(text)
+    return written or advice(f"reduce gradients and loss alike, both by lax.psum or both by lax.pmean over {along}")
 
 
 def _fixes(report: Report, sums: list[tuple[Flow, EquationPlace]]) -> tuple[Fix, ...]:
@@ -106,7 +140,8 @@ RULE = Rule(
     " by the number of devices along an axis. Training continues, with another learning rate for some parameters.",
     proof="Each derivative that the function takes, also in inner jits, is compared for each argument along a random"
     " direction with a central difference of the values, in float64 on CPU devices. Differences that vary with the"
-    " step size prove nothing.",
+    " step size prove nothing. A gradient that is taken inside of a shard_map is compared after the sums that it goes"
+    " through, with the loss after its own: without these, their sum over devices or their mean may be meant.",
     faulty="""def bwd(residuals, g):
     x, w = residuals
     return lax.psum(g @ w.T, "model"), x.T @ g  # shard_map sums over "model" once more""",
@@ -115,5 +150,6 @@ RULE = Rule(
     return g @ w.T, x.T @ g""",
     check=check,
     of_gradients=True,
-    tries="the backward pass without a psum, one at a time; check_vma=True",
+    tries="the backward pass without a psum, one at a time; check_vma=True; of a gradient taken inside of a shard_map"
+    " pmean for psum, psum for pmean, no sum, the quotient by the number of devices",
 )

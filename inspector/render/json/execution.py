@@ -167,7 +167,11 @@ class Reference(Struct, frozen=True):
 
 
 class Derivative(Struct, frozen=True):
-    """A derivative of one argument: what JAX's gives along a random direction, and what differences of values give."""
+    """A derivative of one argument: what JAX's gives along a random direction, and what differences of values give.
+
+    `sums` are the lines, as `file:line`, of the collectives that a gradient taken inside of a shard_map goes through
+    afterwards: with one empty text where there are none, and empty for other gradients.
+    """
 
     of: str
     argument: str
@@ -176,13 +180,18 @@ class Derivative(Struct, frozen=True):
     spread: float
     file: str | None
     line: int
+    sums: list[str]
 
 
 class Gradients(Struct, frozen=True):
-    """The derivatives that --check-gradients compared; `undefined` is why none were, where none could be."""
+    """The derivatives that --check-gradients compared; `undefined` is why none were, where none could be.
+
+    `left_out` counts those that were not compared.
+    """
 
     checked: list[Derivative]
     undefined: str | None
+    left_out: int
 
 
 class Execution(Struct, frozen=True):

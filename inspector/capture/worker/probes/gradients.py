@@ -20,12 +20,12 @@ from jax._src import api
 from jax.sharding import AxisType
 
 from ...protocol.values import Derivative, Gradients
-from .. import failures
 from ..inputs import arg_spec, callables
 from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted
 from ..program.avals import is_ref
-from ..tracing.wrapped import is_library
+from . import gradient_ratios
+from .derivative_names import named
 
 STEPS = {64: 1e-5, 32: 1e-2}
 """h by the bits of the floats that are moved, or that come out, relative to how large the elements are."""
@@ -79,8 +79,19 @@ def _checked(function: Any, given: callables.Arguments, seed: int, bits: int) ->
         if not found.checked:
             with jax.disable_jit():
                 call()
-    nothing = "the function takes no derivative of arrays with values" if not found.checked else None
-    return Gradients(tuple(found.checked), nothing, found.left_out)
+    inside = gradient_ratios.Checked([], 0)
+    nothing = "the function takes no derivative of arrays with values"
+    if bits == 64:  # in less, sums of differences say too little
+        wide = [_wide(leaf, dtype, seed, index) for index, leaf in enumerate(leaves)]
+        try:
+            with _explicit_mesh(wide):
+                inside = gradient_ratios.compared(function, jax.tree.unflatten(tree, wide), seed)
+        except Exception as error:  # of what cannot be evaluated on one device: other derivatives are known
+            nothing = f"inside of shard_map: {type(error).__name__}: {error}".partition("\n")[0]
+        if inside.left_out:
+            nothing = "where they are taken, inside of a shard_map, their sums over devices are not known"
+    checked = (*found.checked, *inside.derivatives)
+    return Gradients(checked, None if checked else nothing, found.left_out + inside.left_out)
 
 
 def _explicit_mesh(leaves: list[Any]) -> AbstractContextManager[Any]:
@@ -150,8 +161,7 @@ class Comparison:
         def weighed(*at: Any) -> float:
             return sum(_product(out, weight) for out, weight in zip(compiled(*at), weights, strict=True))
 
-        bits, names = _bits(jax.tree.leaves(outputs)), _names(caller, len(primals))
-        of, place = _name(function, caller), _place(caller)
+        bits, called = _bits(jax.tree.leaves(outputs)), named(function, caller, len(primals))
         for number, (primal, gradient) in enumerate(zip(primals, gradients, strict=True)):
             paths = jax.tree_util.tree_flatten_with_path(primal)[0]
             slopes = jax.tree.leaves(gradient)
@@ -167,7 +177,8 @@ class Comparison:
                 slope = first if group == chosen else self._slope(weighed, bits, primals, number, group, slopes)
                 if slope is not None:
                     path = path_text(paths[group[0]][0]) if len(group) == 1 else ""
-                    self.checked.append(Derivative(of, f"{names[number]}{path}", *slope, *place))
+                    argument = f"{called.arguments[number]}{path}"
+                    self.checked.append(Derivative(called.function, argument, *slope, called.file, called.line))
 
     def _slope(
         self,
@@ -236,35 +247,3 @@ def _product(one: Any, other: Any) -> float:
     if getattr(other, "dtype", None) == jax.dtypes.float0:
         return 0.0
     return float(np.sum(np.asarray(one, np.float64) * np.asarray(other, np.float64)))
-
-
-def _names(caller: Any, count: int) -> list[str]:
-    """Return the names of the arguments in the function that is differentiated."""
-    function, argnums = caller.f_locals.get("fun"), caller.f_locals.get("argnums")
-    code = getattr(function, "__code__", None)
-    is_wrapper = code is not None and is_library(code.co_filename)  # its own names mean nothing to the user
-    is_known = callable(function) and not is_wrapper
-    names = callables.parameter_names(callables.signature_of(function), 64) if is_known else []
-    numbers = (argnums,) if isinstance(argnums, int) else argnums or range(count)
-    known = [names[number] if 0 <= number < len(names) else f"argument {number}" for number in numbers]
-    return known if len(known) == count else [f"argument {number}" for number in range(count)]
-
-
-def _name(function: Any, caller: Any) -> str:
-    return str(getattr(caller.f_locals.get("fun", function), "__name__", "the function"))
-
-
-def _place(caller: Any) -> tuple[str | None, int]:
-    """The user's line that takes the derivative, or that of a library; else where the function begins."""
-    frame, inside = caller, None
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not failures.is_internal(file) and not failures.is_pythons_own(file):
-            if not is_library(file):
-                return file, frame.f_lineno
-            inside = inside or (file, frame.f_lineno)
-        frame = frame.f_back
-    if inside is not None:
-        return inside
-    code = getattr(caller.f_locals.get("fun"), "__code__", None)
-    return (None, 0) if code is None else (code.co_filename, code.co_firstlineno)
