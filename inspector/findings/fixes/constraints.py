@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +20,7 @@ from ...report import (
     Finding,
     FindingPlace,
     Fix,
+    Kind,
     Report,
     SourcePosition,
 )
@@ -58,25 +59,37 @@ class InsertedDetour:
             return str(wording_of(self.flow).name(node))
         return _at_line(self.report, wording_of(self.flow), node.row)
 
-    def finding(self, rule: Rule, message: str, labels: tuple[str, str], then: str, times: int = 1) -> Finding:
-        """Return the rule's finding: `labels` are for the values on the way, and for the operations that end it."""
+    def finding(
+        self,
+        rule: Rule,
+        message: str,
+        labels: tuple[str, str],
+        then: str,
+        times: int = 1,
+        others: Sequence[InsertedDetour] = (),
+    ) -> Finding:
+        """Return the rule's finding: `labels` are for the values on the way, and for the operations that end it.
+
+        The same change takes away `others`, of the same values along other axes.
+        """
         detour, places = self.detour, wording_of(self.flow).places
         rows = [row for row in dict.fromkeys((*detour.rows, *detour.back)) if row != self.blamed]
+        compiled = tuple(dict.fromkeys(each.compiled for each in (self, *others)))
         return finding(
             rule,
             self._place(self.blamed),
             message,
             confidence=certainty(self.compiled),
             subject=self.name(detour.source),
-            axes=(detour.axis,),
+            axes=tuple(dict.fromkeys(each.detour.axis for each in (self, *others))),
             related=map(self._place, rows),
             evidence=(
                 (labels[0], ", ".join(str(wording_of(self.flow).name(node)) for node, _ in detour.nodes[:6])),
                 (labels[1], ", ".join(str(places.operation(row)[0]) for row in detour.back[:6])),
-                compiled_to(self.compiled, then),
+                *(compiled_to(each, then) for each in compiled),
             ),
             fixes=(self.fix,),
-            saves=saving(self.compiled, times=times),
+            saves=saving(*compiled, times=times),
         )
 
     def _place(self, row: int) -> FindingPlace:
@@ -99,7 +112,10 @@ def inserted_detours(report: Report, kind: Literal["all-gather", "all-to-all"]) 
     for detour in found:
         alike.setdefault(_blamed(flow, detour), []).append(detour)
     for detour in found:
-        compiled = inserted_for(report, flow, detour.nodes, kind, detour.axis.name, detour.source)
+        # Axes that trade places are exchanged by a permutation.
+        kinds: tuple[Kind, ...] = (kind,) if kind == "all-gather" else (kind, "collective-permute")
+        there = (inserted_for(report, flow, detour.nodes, each, detour.axis.name, detour.source) for each in kinds)
+        compiled = next(filter(None, there), None)
         if compiled is None and is_compiled(report):
             continue
         blamed = _blamed(flow, detour)

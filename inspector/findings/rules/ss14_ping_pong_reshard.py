@@ -9,12 +9,13 @@ from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Kind, Report
 from ..fixes.calls import call_at
-from ..fixes.constraints import inserted_detours
+from ..fixes.constraints import InsertedDetour, inserted_detours
 from ..fixes.edits import together, without_call
 from ..rule import Rule, finding
 from ..support.blocks import Reached, numbers_of, reached
 from ..support.compiled import EXCHANGES, certainty, compiled_to, is_compiled, saving
 from ..support.compiled_from import compiled_as
+from ..support.detours import Detour
 from ..support.device_values import axis_sizes, devices_along, permutation_of
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
@@ -30,15 +31,31 @@ def check(report: Report) -> Iterator[Finding]:
         found = reached(flow, start, partial(_takes_back, place, devices))
         if found is not None and found.is_local(flow):
             yield from _written(report, flow, place, found)
+    groups: dict[tuple[object, ...], list[InsertedDetour]] = {}
     for detour in inserted_detours(report, "all-to-all"):
-        yield detour.finding(
+        groups.setdefault((detour.blamed, detour.fix, detour.detour.source), []).append(detour)
+    for first, *others in groups.values():
+        moves = _moves([each.detour for each in (first, *others)])
+        yield first.finding(
             RULE,
-            f"{detour.name(detour.detour.source)}: {detour.detour.axis} moves from dimension {detour.detour.dim} to"
-            f" {detour.detour.elsewhere}, and back for nothing",
+            f"{first.name(first.detour.source)}: {moves}, and back for nothing",
             ("in between", "back at"),
             ", and another",
             times=2,
+            others=others,
         )
+
+
+def _moves(detours: list[Detour]) -> str:
+    """The axes, and the dimensions between which they move."""
+    axes = " and ".join(dict.fromkeys(str(each.axis) for each in detours))
+    ends = {(each.dim, each.elsewhere) for each in detours}
+    if len(ends) == 1:
+        move = "moves" if len(detours) == 1 else "move"
+        return f"{axes} {move} from dimension {detours[0].dim} to {detours[0].elsewhere}"
+    if len(ends) == 2 and {end[::-1] for end in ends} == ends:
+        return f"{axes} trade dimensions {detours[0].dim} and {detours[0].elsewhere}"
+    return f"{axes} move to other dimensions"
 
 
 def _takes_back(place: EquationPlace, devices: int | None, use: Use) -> bool:
@@ -88,8 +105,8 @@ RULE = Rule(
     slug="ping-pong-reshard",
     severity="warning",
     finds="A value that is resharded to another dimension and back, with only elementwise operations in between.",
-    why="Two all-to-alls, each of which moves nearly the full value, or two permutations, which move all of it. XLA"
-    " does not cancel them.",
+    why="Two all-to-alls, or permutations where axes trade places, each of which moves nearly all of"
+    " the value. XLA does not cancel them.",
     proof="After propagation an axis shards one dimension of a value, another dimension of what is computed from it"
     " elementwise, and the first one again of everything computed from that; or an all_to_all, or a ppermute to"
     " which all devices send, is followed by its inverse, with only scalars in between. `proved` if the compiled"

@@ -70,6 +70,17 @@ def back_and_forth(a):
 
 
 @programs.found_by("SS14")
+def axes_trade_places(a):
+    return along(jnp.sin(along(jnp.cos(along(3 * a, "x", "y")), "y", "x")), "x", "y")
+
+
+@programs.found_by()
+def axes_trade_places_and_stay(a):
+    there = along(jnp.cos(along(4 * a, "x", "y")), "y", "x")
+    return along(there + 1, "x", "y"), there
+
+
+@programs.found_by("SS14")
 def back_and_forth_in_scan(a):
     return lax.scan(lambda c, _: (along(jnp.cos(along(c, None, "x")), "x"), None), along(a, "x"), None, 3)[0]
 
