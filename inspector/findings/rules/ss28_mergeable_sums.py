@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from ....parsers.source import Frame
 from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
 from ...ir.types import ArrayType
@@ -25,6 +27,10 @@ UNCHANGED = ("copy", "bitcast", "reshape", "transpose")
 """Opcodes with which a sum stays a sum of as many bytes."""
 
 
+_Key = tuple[Collective, ArrayType | None, tuple[Frame, ...]]
+"""A sum: its collective, and if that has several, its type and where it is written, by line and column."""
+
+
 class _Sum(NamedTuple):
     """One of the results of an all-reduce, and the only thing that is done with it."""
 
@@ -32,6 +38,11 @@ class _Sum(NamedTuple):
     source: SourcePosition
     type: ArrayType
     use: HloUse
+
+    @property
+    def key(self) -> _Key:
+        """The same for the same sum."""
+        return self.collective, self.type, self.source.stack if self.travels else ()
 
     @property
     def is_scalar(self) -> bool:
@@ -51,12 +62,16 @@ class _Sum(NamedTuple):
 
 def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
-    needless = set(_of_equal_values(report))
-    sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each not in needless)
+    needless = Counter(_of_equal_values(report))
+    alone = {collective for collective, _, written in needless if not written}
+    sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each not in alone)
     starts = {each.span.start: each for each in sums if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     summed: dict[tuple[int, int], list[_Sum]] = {}
     for each in _sums(report, starts.values()):
+        if needless[each.key]:
+            needless[each.key] -= 1
+            continue
         if each.is_scalar and each.collective.origin not in WRITTEN:
             continue  # norms, as the partitioner sums them: there is no sum in the source that could be another
         user = each.use.instruction
@@ -75,13 +90,15 @@ def check(report: Report) -> Iterator[Finding]:
         yield _of_sums(firsts, starts[second])
 
 
-def _of_equal_values(report: Report) -> Iterator[Collective]:
+def _of_equal_values(report: Report) -> Iterator[_Key]:
     """The sums of what all devices hold already: one is left out, and not merged with another."""
     for flow, place in equations_of(report, SUMS):
         for number, axes in enumerate(equal_along(flow, place)):
             compiled = sum_compiled_as(report, flow, place, number) if axes and axes == place.equation.axes else None
             if compiled is not None and len(compiled.result_types) == 1:
-                yield compiled
+                yield compiled, None, ()
+            elif compiled is not None:
+                yield compiled, place.equation.outputs[number].type.array, flow.source(place).stack
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:

@@ -60,6 +60,12 @@ def of_a_sum_over_another_axis(w, a):
 
 @programs.found_by("SS04")
 @unchecked
+def two_on_one_line(w, a):
+    return a + (lax.psum(w * 7, "x") + lax.psum(a * 8, "x"))
+
+
+@programs.found_by("SS04")
+@unchecked
 def a_mean_by_hand(w, a):
     return a + (lax.psum(w + 3, "x")) / 4
 
