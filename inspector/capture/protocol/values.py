@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ...records import dataclass
+from .trace import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +188,8 @@ class Derivative:
     """A derivative that a function takes `of` another one, along a random direction of one `argument`.
 
     `slope` is what JAX's gives, `difference` the central difference of values, `spread` how far that varies with the
-    size of the step. `file` and `line` are of the user's call. `sums` are the lines, as `file:line`, of the collectives
-    that a gradient taken inside of a shard_map goes through afterwards; empty for other gradients, and with one empty
-    text where there are none.
+    size of the step. `file` and `line` are of the user's call. `sums` are the lines of the collectives that a
+    gradient taken inside of a shard_map goes through afterwards, None for other gradients.
     """
 
     of: str
@@ -199,7 +199,7 @@ class Derivative:
     spread: float
     file: str | None
     line: int
-    sums: tuple[str, ...] = ()
+    sums: tuple[Place, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

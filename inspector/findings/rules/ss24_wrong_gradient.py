@@ -8,6 +8,7 @@ from collections.abc import Iterator, Set
 from itertools import combinations
 
 from ....parsers.source import Frame
+from ...capture.protocol.trace import Place
 from ...capture.protocol.values import Derivative
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
@@ -25,6 +26,10 @@ SUMMING = ("psum", "psum_invariant", "reduce_scatter")
 CHECKS = ("check_vma", "check_rep")
 
 
+COMPARED_WITH = (("compared with", "the loss as it is after its own sums, where it has any"),)
+"""The evidence for a gradient that is taken inside of a shard_map."""
+
+
 def check(report: Report) -> Iterator[Finding]:
     """Each derivative that was compared with differences of values, and is not what they give."""
     gradients = report.capture.gradients
@@ -39,7 +44,8 @@ def _found(report: Report, wrong: WrongGradient) -> Finding:
     spread = 0.0 if factor is None else derivative.spread / derivative.difference
     axes, factor = ((), None) if factor is None else _by_axes(report, factor, spread, likely)
     sums = [each for each in afterwards if set(each[1].equation.axes or ()) & set(axes)]
-    sums = sums if derivative.sums else list(_sums(report, axes))
+    is_mapped = derivative.sums is not None
+    sums = sums if is_mapped else list(_sums(report, axes))
     size = "·".join(f"|{axis}|" for axis in axes)
     share = f"1/{size}" if factor is not None and abs(factor) < 1 else size
     reason = f" ({factor:.4g} = {share})" if axes and factor else ""
@@ -58,10 +64,10 @@ def _found(report: Report, wrong: WrongGradient) -> Finding:
         evidence=(
             ("along a random direction", f"gradient {derivative.slope:.6g}, differences {derivative.difference:.6g}"),
             ("differences vary by", f"{derivative.spread:.2g} with the size of the step"),
-            *(("compared with", "the loss as it is after its own sums, where it has any") for _ in derivative.sums[:1]),
+            *(COMPARED_WITH if is_mapped else ()),
             *(("candidate sums", ", ".join(place.what for place in places[:6])) for _ in places[:1]),
         ),
-        fixes=_fixes_after(report, sums, axes, factor) if derivative.sums else _fixes(report, sums),
+        fixes=_fixes_after(report, sums, axes, factor) if is_mapped else _fixes(report, sums),
     )
 
 
@@ -91,10 +97,10 @@ def _sums(report: Report, axes: tuple[str, ...]) -> Iterator[tuple[Flow, Equatio
 
 def _sums_after(report: Report, derivative: Derivative) -> Iterator[tuple[Flow, EquationPlace]]:
     """The sums that a gradient taken inside of a shard_map goes through, the last one first."""
-    for line in dict.fromkeys(reversed(derivative.sums)):
-        for flow, place in equations_of(report, SUMMING) if line else ():
+    for line in dict.fromkeys(reversed(derivative.sums or ())):
+        for flow, place in equations_of(report, SUMMING):
             frame = flow.source(place).frame
-            if frame is not None and f"{frame.file}:{frame.line}" == line and not flow.is_backward(place):
+            if frame is not None and Place(frame.file, frame.line) == line and not flow.is_backward(place):
                 yield flow, place
                 break
 

@@ -12,6 +12,7 @@ from ... import report
 from ...capture import model
 from ...report import PeakMemory, Report
 from ...values.elements import Element, shard_bits, shard_elements
+from .gradients import Gradients
 from .shaped import SourceRef, at, shaped
 
 MAX_VALUES = 256
@@ -164,34 +165,6 @@ class Reference(Struct, frozen=True):
     undefined: str | None
     left_out: int
     amplified: int
-
-
-class Derivative(Struct, frozen=True):
-    """A derivative of one argument: what JAX's gives along a random direction, and what differences of values give.
-
-    `sums` are the lines, as `file:line`, of the collectives that a gradient taken inside of a shard_map goes through
-    afterwards: with one empty text where there are none, and empty for other gradients.
-    """
-
-    of: str
-    argument: str
-    slope: float
-    difference: float
-    spread: float
-    file: str | None
-    line: int
-    sums: list[str]
-
-
-class Gradients(Struct, frozen=True):
-    """The derivatives that --check-gradients compared; `undefined` is why none were, where none could be.
-
-    `left_out` counts those that were not compared.
-    """
-
-    checked: list[Derivative]
-    undefined: str | None
-    left_out: int
 
 
 class Execution(Struct, frozen=True):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ....catalog.spellings import rule_of
+from ...protocol.trace import Place
 from ..program import structure
 from .equations import bind
 
@@ -47,7 +48,7 @@ class Record:
     axes: tuple[tuple[str, int], ...]
     parents: tuple[int, ...] = ()
     scales: list[float] = field(default_factory=lambda: [1.0])
-    lines: tuple[str, ...] = ()
+    lines: tuple[Place, ...] = ()
     reduced: frozenset[str] = frozenset()
     is_multiple: bool = False
     is_scaled: bool = False
@@ -62,7 +63,7 @@ class Label:
     scale: float = 1.0
     direction: Any = None
     constant: float | None = None
-    made_at: str | None = None
+    made_at: Place | None = None
 
 
 class Flow:
@@ -136,7 +137,7 @@ class Flow:
         before, direction = self.records[label.record], label.direction
         if direction is not None and equation.primitive.name in GATHERS:
             direction = _own_block(equation, direction)
-        line = structure.place_of(equation)
+        line = structure.line_of(equation)
         lines = (*before.lines, *([line] if line else ()))
         names = equation.params.get("axes", equation.params.get("axis_name"))
         reduced = before.reduced | {str(each) for each in (names if isinstance(names, tuple | list) else (names,))}
@@ -156,7 +157,7 @@ class Flow:
             return None
         scale = label.scale * (other.constant if name == "mul" else 1 / other.constant)
         # A mean is a sum, divided at once.
-        is_mean = name == "div" and label.made_at is not None and label.made_at == structure.place_of(equation)
+        is_mean = name == "div" and label.made_at is not None and label.made_at == structure.line_of(equation)
         record.is_multiple |= not is_mean
         record.scales[:] = [scale] if is_mean or record.role == "value" else [*record.scales, scale]
         return replace(label, scale=scale, made_at=None)

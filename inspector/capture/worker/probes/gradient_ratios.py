@@ -197,8 +197,7 @@ class Group:
         slope, change, spread, (record, _) = ranked[0]
         if not self.is_right and (self.is_open or (self.is_multiple and not self._is_explained(slope, change, spread))):
             return None
-        lines = record.lines or ("",)
-        return Derivative(named.function, argument, slope, change, spread, named.file, named.line, lines)
+        return Derivative(named.function, argument, slope, change, spread, named.file, named.line, record.lines)
 
     def _rank(self, pair: Pair) -> tuple[bool, ...]:
         """Order pairs by how well the axes explain them: those that the gradient was reduced over, then any."""

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from ....catalog.spellings import rule_of
+from ...protocol.trace import Place
 from .. import backward_lines
 from ..failures import HERE, is_internal, is_pythons_own
 from .avals import entries
@@ -85,9 +86,15 @@ def equations_of(jaxpr: Any) -> Iterator[Any]:
 
 def place_of(equation: Any) -> str | None:
     """The user's line that an equation comes from, as `file:line`."""
+    line = line_of(equation)
+    return None if line is None else f"{line.file}:{line.line}"
+
+
+def line_of(equation: Any) -> Place | None:
+    """The user's line that an equation comes from."""
     stacks = Stacks()
     stack = stacks.of(equation, [])
-    return f"{stacks.frames[stack[0]][0]}:{stacks.frames[stack[0]][2]}" if stack else None
+    return Place(stacks.frames[stack[0]][0], stacks.frames[stack[0]][2]) if stack else None
 
 
 def bodies(equation: Any) -> Iterator[Any]:
