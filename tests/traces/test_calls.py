@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +12,18 @@ import pytest
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 
 from .conftest import HERE, Recorded
+
+IMPORTED = """
+import importlib, pkgutil, sys, jax
+from shardscope.inspector.capture import worker
+called = jax.jit(lambda x: x + 1)
+called(1.0)
+before = set(sys.modules)
+for module in pkgutil.walk_packages(worker.__path__, worker.__name__ + "."):
+    importlib.import_module(module.name)
+called(1.0)
+print(called._cache_size(), sorted(name for name in set(sys.modules) - before if name.startswith("jax.extend")))
+"""
 
 
 def test_calls_of_all_kinds(tmp_path: Path) -> None:
@@ -46,3 +60,10 @@ def test_calls_of_nnx(tmp_path: Path) -> None:
             assert program.calls is not None
             calls[program.compiled.name] += program.calls
     assert calls == {"train_step": 5, "evaluate": 3}
+
+
+def test_calls_are_found_again_after_our_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX knows calls by its options as well: a module that adds one, as `jax.extend`, has all compiled anew."""
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    done = subprocess.run([sys.executable, "-c", IMPORTED], check=True, capture_output=True, text=True)
+    assert done.stdout == "1 []\n"

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 from jax._src import api
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching
 from jax.sharding import AxisType
 
+from ..program.avals import Primitive
 from .derivative_names import Named, named
 
 Role = Literal["argument", "value", "gradient"]
