@@ -66,3 +66,44 @@ def test_layers_with_masks_that_shardy_copies() -> None:
 def argument(operation: ir.Operation) -> int:
     """The number of the function's argument that is multiplied by."""
     return int(ir.BlockArgument(operation.operands[1]).arg_number)
+
+
+SUMS = 6
+
+SHIFTED = """
+    %constant{n} = stablehlo.constant dense<{n}.0> : MATRIX
+    %x{n} = stablehlo.add %arg0, %constant{n} : MATRIX
+    %y{n} = sdy.sharding_constraint %x{n} <@mesh, [{{"x"}}, {{}}]> : MATRIX
+    %z{n} = stablehlo.sine %y{n} : MATRIX
+""".replace("MATRIX", MATRIX)
+
+ADDED = SHIFTED.replace("sine %y", "sine %added").replace(
+    "    %z", f"    %added{{n}} = sdy.reshard %y{{n}} <@mesh, [{{{{}}}}, {{{{}}}}]> : {MATRIX}\n    %z"
+)
+
+
+def shifted(lines: str) -> str:
+    """A module with a sum for each number, all of one argument and of constants that differ."""
+    body, results = "".join(lines.format(n=n) for n in range(SUMS)), ", ".join(f"%z{n}" for n in range(SUMS))
+    types = ", ".join([MATRIX] * SUMS)
+    head = 'sdy.mesh @mesh = <["x"=2]>'
+    return f"module {{ {head} func.func @main(%arg0: {MATRIX}) -> ({types}) {{ {body} return {results} : {types} }} }}"
+
+
+def test_values_that_differ_in_constants_alone() -> None:
+    """Each with the constraint on it, also where the import adds others, which come from none."""
+    with modules.context(), ir.Location.unknown():
+        module, earlier = ir.Module.parse(shifted(ADDED)), ir.Module.parse(shifted(SHIFTED))
+        pairs = located.sources(module, earlier)
+        for operation in modules.find(modules.main_of(module), lambda name: name.startswith(("stablehlo.", "sdy."))):
+            if operation.name == "sdy.reshard":
+                assert operation not in pairs
+            elif operation.name != "stablehlo.constant":
+                assert constant(pairs[operation]) == constant(operation)
+
+
+def constant(operation: ir.Operation) -> ir.Attribute:
+    """The constant that the value is made of."""
+    while operation.name != "stablehlo.constant":
+        operation = operation.operands[-1].owner.operation
+    return operation.attributes["value"]

@@ -26,7 +26,7 @@ MAX_TRIES = 100
 MAX_DEPTH = 10_000
 """Operations on the way to one whose value is marked."""
 
-IN_A_LOOP, CONSTANT = "in a loop", "constant"
+IN_A_LOOP, CONSTANT, OPERANDS = "in a loop", "constant", "operands"
 
 
 def sources(module: ir.Module, earlier: ir.Module) -> Mapping[Operation, Operation]:
@@ -59,13 +59,14 @@ class _Sources:
         self.pairs: dict[Operation, Operation] = {}
         self._values = _Values()
         self._shared: dict[Operation, bool] = {}
+        self._added: set[Operation] = set()
 
     def align(self, operations: list[Operation], earlier: list[Operation]) -> None:
         """Find the sources of a block's operations, and of those in the regions of each."""
         left = _Earlier(earlier, self._values)
         latest = -1
         for operation in operations:
-            if operation.name in CONSTANTS or operation.name in TERMINATORS:
+            if operation.name in CONSTANTS or operation.name in TERMINATORS or operation in self._added:
                 continue
             roots = [root_of(operand) for operand in operands_of(operation)]
             source = self._source(operation, roots, left, latest)
@@ -81,15 +82,20 @@ class _Sources:
                         self.align(list(_flat(region.blocks[0])), list(_flat(other.blocks[0])))
 
     def _source(self, operation: Operation, roots: list[object], left: _Earlier, latest: int) -> int | None:
-        """The place of the nearest that is a source; rather one with the same constants.
+        """The place of the nearest that is a source; rather one with the same constants, of the very same operands.
 
-        Those are not always written alike: XLA spreads them, and makes one of several.
+        Constants are not always written alike: XLA spreads them, and makes one of several.
         """
         key, marks = key_of(operation), [self._mark(root) for root in roots]
+        same = (key, OPERANDS, *(self._values.own(self.pairs.get(root, root)) for root in roots))
+        if all(root is not None for root in roots) and left.is_used_up(same):
+            self._added.add(operation)
+            return None
+        own = left.near(same, latest)
         exact = left.near((key, *marks), latest) if None not in marks else iter(())
         tried = (place for place in left.near(key, latest) if self._is_source(roots, left.operations[place]))
         found = None
-        for place in chain(islice(exact, MAX_TRIES), islice(tried, MAX_TRIES)):
+        for place in chain.from_iterable(islice(each, MAX_TRIES) for each in (own, exact, tried)):
             if _has_constants_of(operation, left.operations[place]):
                 return place
             found = place if found is None else found
@@ -151,6 +157,10 @@ class _Earlier:
         nearest = (known[index] for index in chain(range(middle, len(known)), range(middle - 1, -1, -1)))
         return chain(nearest, self._shared.get(key, ()))
 
+    def is_used_up(self, key: Hashable) -> bool:
+        """Return whether something comes from each place with a key: another one was added by the import."""
+        return key in self._places and not self._places[key] and key not in self._shared
+
     def take(self, place: int, is_shared: bool) -> None:
         """Let nothing else come from there, or only where nothing else is left."""
         for key in self._keys[place]:
@@ -166,7 +176,8 @@ class _Earlier:
         if operation.name in CONSTANTS:
             return ()
         key = key_of(operation)
-        return key, (key, *map(values.mark, values.roots(operation)))
+        roots = values.roots(operation)
+        return key, (key, *map(values.mark, roots)), (key, OPERANDS, *map(values.own, roots))
 
 
 class _Values:
@@ -200,6 +211,10 @@ class _Values:
                 operation = waiting.pop()
                 self._marks[operation] = next(self._numbers) if inner else self._own_mark(operation)
         return self._marks[root]
+
+    def own(self, root: object) -> Hashable:
+        """Return what tells a root from others that compute the same, or differ in constants alone."""
+        return root if isinstance(root, ir.Operation) and constant_of(root) is None else self.mark(root)
 
     def _own_mark(self, operation: Operation) -> Hashable:
         if constant_of(operation) is not None:
