@@ -20,8 +20,8 @@ MAX_EVALUATED = 2_000
 MAX_DEPTH = 100
 """Equations one behind the other; Python's own stack ends at about three times as many."""
 
-LARGEST_INTEGER = 1 << 63
-"""Range of a program's integers: numbers beyond it are not followed."""
+LARGEST_INTEGER = 1 << 31
+"""Range of int32, in which programs number devices: what is beyond it wraps around, and is not followed."""
 
 BINARY: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
@@ -134,7 +134,7 @@ def _apply(primitive: str, operands: list[int]) -> int | None:
         case "select_n", [which, *cases] if 0 <= which < len(cases):
             return cases[which]
         case "clamp", [low, value, high]:
-            return max(low, min(value, high))
+            return min(max(low, value), high)
         case "div" | "rem", [_, 0]:
             return None
         case name, [one, other] if name in BINARY:
