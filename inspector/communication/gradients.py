@@ -75,6 +75,4 @@ def _onward(flow: ValueFlow, place: Place) -> Iterator[Instruction | Place]:
         elif position in ADDED.get(opcode, ()):
             yield user
             yield Place(user)
-    if place.instruction.is_root and not place.instruction.computation.is_entry:
-        callers = flow.graph.callers(place.instruction.computation.name)
-        yield from (Place(caller, place.element) for _, caller in callers if caller.opcode in ("fusion", "call"))
+    yield from (Place(caller, place.element) for caller in flow.graph.becomes(place.instruction))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo import Instruction
+from ...parsers.hlo.graph import Graph
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tags_in
@@ -31,7 +32,11 @@ def taken_by(stage: ParsedStage, collective: Collective) -> frozenset[int]:
     found: set[int] = set()
     waiting, seen = [start], {start}
     while waiting and len(seen) < MAX_VISITED:
-        for user in _users(stage.hlo, waiting.pop()):
+        one = waiting.pop()
+        outside = [each for each in stage.hlo.graph.becomes(one) if each not in seen]
+        seen.update(outside)
+        waiting += outside
+        for user in _users(stage.hlo.graph, one):
             if user in seen:
                 continue
             seen.add(user)
@@ -42,9 +47,8 @@ def taken_by(stage: ParsedStage, collective: Collective) -> frozenset[int]:
     return frozenset(found)
 
 
-def _users(module: HloModule, instruction: Instruction) -> Iterator[Instruction]:
-    """The users of a result, inside of what is fused, and of what that becomes behind it."""
-    graph = module.graph
+def _users(graph: Graph, instruction: Instruction) -> Iterator[Instruction]:
+    """The users of a result, inside of what is fused."""
     takers, elements = graph.users(instruction)
     yield from (user for users in elements.values() for user in users)
     for user, position in takers:
@@ -53,7 +57,3 @@ def _users(module: HloModule, instruction: Instruction) -> Iterator[Instruction]
             yield from entered or [user]
         else:
             yield user
-    if instruction.is_root and not instruction.computation.is_entry:
-        for _, caller in graph.callers(instruction.computation.name):
-            if caller.opcode in ("fusion", "call"):
-                yield from _users(module, caller)
