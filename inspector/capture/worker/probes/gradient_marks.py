@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from jax.sharding import AxisType
 
 from ..program.avals import Primitive
 from .derivative_names import Named, named
+from .watched_derivatives import Vjp, watched_by
 
 Role = Literal["argument", "value", "gradient"]
 
@@ -42,18 +42,11 @@ class Marking:
         self.calls: list[MarkedCall] = []
         self._is_inside = False
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> AbstractContextManager[None]:
         """Mark each derivative of a scalar that is taken meanwhile."""
-        original, public = api.vjp, jax.vjp
-        watched = self._watched(original)
-        api.vjp, jax.vjp = watched, watched
-        try:
-            yield
-        finally:
-            api.vjp, jax.vjp = original, public
+        return watched_by(self._watched)
 
-    def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, original: Vjp) -> Vjp:
         def vjp(function: Any, *primals: Any, has_aux: bool = False, **options: Any) -> Any:
             caller = sys._getframe(1)
             if self._is_inside or caller.f_globals is not vars(api) or not _is_mapped():

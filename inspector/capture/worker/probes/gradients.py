@@ -9,8 +9,8 @@ derivatives are taken inside of other jits, the function is called once more wit
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
@@ -26,6 +26,7 @@ from ..inputs.wrappers import is_jitted
 from ..program.avals import is_ref
 from . import gradient_ratios
 from .derivative_names import named
+from .watched_derivatives import Vjp, watched_by
 
 STEPS = {64: 1e-5, 32: 1e-2}
 """h by the bits of the floats that are moved, or that come out, relative to how large the elements are."""
@@ -115,18 +116,11 @@ class Comparison:
         self._calls = 0
         self._is_inside = False
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> AbstractContextManager[None]:
         """Compare each derivative that is taken meanwhile."""
-        original, public = api.vjp, jax.vjp
-        watched = self._watched(original)
-        api.vjp, jax.vjp = watched, watched
-        try:
-            yield
-        finally:
-            api.vjp, jax.vjp = original, public
+        return watched_by(self._watched)
 
-    def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched(self, original: Vjp) -> Vjp:
         def vjp(function: Any, *primals: Any, has_aux: bool = False, **options: Any) -> Any:
             leaves = jax.tree.leaves(primals)
             if self._is_inside or any(isinstance(x, jax.core.Tracer) for x in leaves):
