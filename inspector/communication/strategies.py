@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...parsers.hlo import HloModule
 from ..catalog.spellings import KIND_OF
-from ..execution_counts.hlo_executions import HloExecutions
+from ..execution_counts.hlo_executions import HloExecutions, hlo_executions
 from ..ir.program import Program
+from ..ir.stage import ParsedStage
 from ..report import Collective
 from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
@@ -25,13 +25,13 @@ SUMMED = ("tensor parallelism", "other")
 
 def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[StrategyTotal, ...]:
     """The totals of the program that runs, those that send most first."""
-    listed, module = _program_that_runs(program, collectives)
+    listed, stage = _program_that_runs(program, collectives)
     groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
-    flow = None if module is None else ValueFlow(module)
+    flow = None if stage is None or stage.hlo is None else ValueFlow(stage.hlo)
     purposes = _purposes(program, flow, listed)
     for each, purpose in zip(listed, purposes, strict=True):
         groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))
-    executions = None if module is None else HloExecutions(module)
+    executions = None if stage is None else hlo_executions(stage)
     sums = [place for purpose in purposes for place in purpose.gradients]
     gradients = {} if flow is None else gradients_of(flow, sums)
     totals = (_total(members, executions, gradients) for members in groups.values())
@@ -40,18 +40,17 @@ def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[Str
 
 def most_sent(program: Program, collectives: Iterable[Collective]) -> int | None:
     """The most bytes that one step sends, of whatever strategy: of branches that exclude each other, those of one."""
-    listed, module = _program_that_runs(program, collectives)
-    return _most(listed, None if module is None else HloExecutions(module))
+    listed, stage = _program_that_runs(program, collectives)
+    return _most(listed, None if stage is None else hlo_executions(stage))
 
 
 def _program_that_runs(
     program: Program, collectives: Iterable[Collective]
-) -> tuple[Sequence[Collective], HloModule | None]:
-    """The collectives of the stage that is closest to what runs, and its module, where it is HLO."""
-    stage = next((each for each in LISTED if program.capture.stage(each) is not None), None)
-    listed = [each for each in collectives if each.stage == stage]
-    parsed = program.stage(stage) if stage is not None and listed else None
-    return listed, None if parsed is None else parsed.hlo
+) -> tuple[Sequence[Collective], ParsedStage | None]:
+    """The collectives of the stage that is closest to what runs, and that stage, where it has some."""
+    name = next((each for each in LISTED if program.capture.stage(each) is not None), None)
+    listed = [each for each in collectives if each.stage == name]
+    return listed, program.stage(name) if name is not None and listed else None
 
 
 def _most(collectives: Sequence[Collective], executions: HloExecutions | None) -> int | None:

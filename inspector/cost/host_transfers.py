@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...parsers.errors import ParseError
-from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape, parse_layout
-from ..execution_counts.hlo_executions import HloExecutions
+from ...parsers.hlo import ArrayShape, HloType, Instruction, TupleShape, parse_layout
+from ..execution_counts.hlo_executions import HloExecutions, hlo_executions
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type, leaves
@@ -40,14 +40,14 @@ def memory_space(type: HloType) -> int:
 @derived
 def host_transfers(stage: ParsedStage) -> tuple[HostTransfer, ...]:
     """The host transfers of the compiled program, in text order."""
-    if stage.hlo is None or b"S(%d)" % HOST not in stage.source.data:
+    executions = hlo_executions(stage)
+    if executions is None or b"S(%d)" % HOST not in stage.source.data:
         return ()
-    return tuple(_transfers(stage.hlo))
+    return tuple(_transfers(executions))
 
 
-def _transfers(module: HloModule) -> Iterator[HostTransfer]:
-    executions = HloExecutions(module)
-    for instruction in module.with_opcode({*MOVING, *(f"{opcode}-start" for opcode in MOVING)}):
+def _transfers(executions: HloExecutions) -> Iterator[HostTransfer]:
+    for instruction in executions.module.with_opcode({*MOVING, *(f"{opcode}-start" for opcode in MOVING)}):
         ends = _ends(instruction)
         if ends is not None and is_on_host(ends[0]) != is_on_host(ends[1]):
             # Of what is in the host's memory only a part is moved, by a slice; that is the side which is not there.

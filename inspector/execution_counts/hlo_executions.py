@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.graph import BRANCHES
 from ..catalog.spellings import HLO_OPCODES, KIND_OF
+from ..ir.derived import derived
+from ..ir.stage import ParsedStage
 from .execution import ONCE, Execution
 from .hlo_trip_count import trip_count
 
@@ -117,3 +119,9 @@ class HloExecutions:
 
 def _plus(total: int | None, count: int | None, factor: int | None) -> int | None:
     return None if total is None or count is None or factor is None else total + count * factor
+
+
+@derived
+def hlo_executions(stage: ParsedStage) -> HloExecutions | None:
+    """The executions in a stage's HLO; None where it has none."""
+    return None if stage.hlo is None else HloExecutions(stage.hlo)

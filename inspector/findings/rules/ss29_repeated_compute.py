@@ -12,7 +12,7 @@ from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
 from ...collectives.context import context_of
 from ...cost.matmul import matmul_flops
 from ...cost.places import machine_of
-from ...execution_counts.hlo_executions import HloExecutions
+from ...execution_counts.hlo_executions import hlo_executions
 from ...ir.meshes import axes_of_groups
 from ...ir.types import array_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
@@ -71,11 +71,11 @@ def _products(report: Report) -> list[tuple[Instruction, int, int]]:
     What runs an unknown number of times counts once.
     """
     stage = report.program.stage("hlo-spmd")
-    module = None if stage is None else stage.hlo
-    if module is None:
+    executions = None if stage is None else hlo_executions(stage)
+    if executions is None:
         return []
-    executions, found = HloExecutions(module), []
-    for each in module.with_opcode(PRODUCTS):
+    found = []
+    for each in executions.module.with_opcode(PRODUCTS):
         flops = matmul_flops(each, each.operand_types)
         runs = executions.of(each.computation.name).count
         runs = 1 if runs is None else runs
