@@ -115,13 +115,13 @@ def run(program: Program, python: str, environ: Mapping[str, str], results: Path
         if done.returncode or not report.exists():
             failure = json.loads(report.read_bytes()).get("failure") if report.exists() else None
             return Outcome(program, facts, why=_last(failure["message"] if failure else done.stderr or done.stdout))
-        told = resolved(json.loads(report.read_bytes()))
-        report.write_text(json.dumps(told))
-        facts |= {"findings": [each["rule"] for each in told["findings"]], "version": told["subject"]["jax"]}
-        problems = [*_foreign_lines(program, told, path, environ), *_errors(told)]
+        document = resolved(json.loads(report.read_bytes()))
+        report.write_text(json.dumps(document))
+        facts |= {"findings": [each["rule"] for each in document["findings"]], "version": document["subject"]["jax"]}
+        problems = [*_foreign_lines(program, document, path, environ), *_errors(document)]
         if "--target" in program.options:
-            listed = sum(each["stage"] == "hlo" for each in told["collectives"])
-            facts["collectives"] = f"{listed}, and {sum(each['count'] for each in told['uncounted'])} by kernels"
+            listed = sum(each["stage"] == "hlo" for each in document["collectives"])
+            facts["collectives"] = f"{listed}, and {sum(each['count'] for each in document['uncounted'])} by kernels"
             return Outcome(program, facts, tuple(problems), why="not compared: the target is not there")
         flags = f"{environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={DEVICES}"
         oracle = [python, str(HERE / "oracle.py"), str(path), function, str(report)]
@@ -143,17 +143,17 @@ def _done(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Comp
         return subprocess.CompletedProcess(command, 124, "", f"longer than {TIMEOUT_S} s")
 
 
-def _foreign_lines(program: Program, told: Any, path: Path, environ: Mapping[str, str]) -> Iterator[str]:
+def _foreign_lines(program: Program, document: Any, path: Path, environ: Mapping[str, str]) -> Iterator[str]:
     """Collectives whose line is in a file that is not the program's own."""
     folders = (str(path.parent), *(os.path.join(environ["ZOO_CHECKOUTS"], each) for each in program.needs))
-    for each in told["collectives"]:
+    for each in document["collectives"]:
         file = each.get("source", {}).get("file")
         if file is not None and not file.startswith(folders) and not any(name in file for name in program.own):
             yield f"{each['stage']} {each['name']}: its line is in {file}"
 
 
-def _errors(told: Any) -> Iterator[str]:
-    for message in told.get("messages", ()):
+def _errors(document: Any) -> Iterator[str]:
+    for message in document.get("messages", ()):
         if "shardscope" in str(message.get("text", "")) and message.get("severity") == "error":
             yield f"internal error: {message['text'][:200]}"
 

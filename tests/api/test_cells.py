@@ -65,14 +65,14 @@ def test_cells_of_an_inspected_function(python: Python, tmp_path: Path) -> None:
     (tmp_path / "notebook.py").write_text(INSPECTED)
     done = python("notebook.py")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["script"] == "In[3]"
-    assert told["text"].startswith("\n@jax.jit")
-    assert ["In[2]", 2] in told["from"]
+    printed = json.loads(done.stdout)
+    assert printed["script"] == "In[3]"
+    assert printed["text"].startswith("\n@jax.jit")
+    assert ["In[2]", 2] in printed["from"]
     # The caller of `layer`; that of `step` is in the cell only where JAX kept the trace of the cell's own call.
-    assert ["In[3]", 5] in told["from"]
-    assert {file for file, _ in told["from"]} <= {"In[2]", "In[3]", str(tmp_path / "notebook.py")}
-    assert told["leaks"] == []
+    assert ["In[3]", 5] in printed["from"]
+    assert {file for file, _ in printed["from"]} <= {"In[2]", "In[3]", str(tmp_path / "notebook.py")}
+    assert printed["leaks"] == []
 
 
 def test_cells_of_a_recorded_notebook(python: Python, tmp_path: Path) -> None:

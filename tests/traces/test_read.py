@@ -117,7 +117,7 @@ def test_calls(tmp_path: Path) -> None:
 def test_the_order_of_programs(tmp_path: Path) -> None:
     """By the bytes of all calls; of those that are alike, what takes longest to compile; JAX's own last."""
     plain = read(tmp_path, None, replace(COMPILED, captured=""))
-    told = [
+    ordered = [
         replace(plain, wire_bytes=8, calls=10),
         replace(plain, wire_bytes=70, calls=None),
         replace(plain, wire_bytes=8, calls=8),
@@ -126,4 +126,4 @@ def test_the_order_of_programs(tmp_path: Path) -> None:
         replace(plain, wire_bytes=900, calls=0, compiled=replace(plain.compiled, compile_seconds=0.5)),
         replace(plain, wire_bytes=0, calls=9, compiled=replace(plain.compiled, internal=True, compile_seconds=3)),
     ]
-    assert list(ranked(told[::-1])) == told
+    assert list(ranked(ordered[::-1])) == ordered
