@@ -50,8 +50,8 @@ def _transfers(executions: HloExecutions) -> Iterator[HostTransfer]:
     for instruction in executions.module.with_opcode({*MOVING, *(f"{opcode}-start" for opcode in MOVING)}):
         ends = _ends(instruction)
         if ends is not None and is_on_host(ends[0]) != is_on_host(ends[1]):
-            # Of what is in the host's memory only a part is moved, by a slice; that is the side which is not there.
-            moved = array_type(ends[1] if is_on_host(ends[0]) else ends[0])
+            is_update = instruction.opcode.startswith("dynamic-update-slice")
+            moved = array_type(ends[0] if is_update else ends[1])  # of a slice or an update, only the part
             yield HostTransfer(
                 name=instruction.name,
                 direction="from host" if is_on_host(ends[0]) else "to host",

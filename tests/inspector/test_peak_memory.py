@@ -9,14 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from shardscope.inspector.capture.file import load
-from shardscope.inspector.capture.model import Capture, Memory
+from shardscope.inspector.capture.model import Capture, Memory, Stage
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.cost.host_transfers import is_on_host
+from shardscope.inspector.cost.host_transfers import host_transfers, is_on_host
 from shardscope.inspector.cost.memory_curve import alive_bytes
 from shardscope.inspector.cost.peak_memory import peak_memory, scheduled_instructions
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.hlo import parse_module
@@ -153,6 +155,47 @@ def test_what_an_asynchronous_update_writes_is_where_its_end_has_it() -> None:
     module = parse_module(Source("m.hlo", HIDDEN.lstrip().encode()))
     made_by = scheduled_instructions(module, RANGES)["dynamic-update-slice.14"]
     assert (made_by.name, is_on_host(made_by.type)) == ("dynamic-update-slice-done", True)
+
+
+PLAIN = """
+HloModule offloaded, is_scheduled=true
+
+ENTRY %main (kept: bf16[8,64], part: bf16[1,64], at: s32[]) -> bf16[8,64] {
+  %kept = bf16[8,64]{1,0:KEPT} parameter(0)
+  %part = bf16[1,64]{1,0:PART} parameter(1)
+  %at = s32[] parameter(2)
+  ROOT %updated = bf16[8,64]{1,0:KEPT} dynamic-update-slice(%kept, %part, %at, %at)
+}
+"""
+
+SLICE = """
+HloModule offloaded, is_scheduled=true
+
+ENTRY %main (kept: bf16[8,64], at: s32[]) -> bf16[1,64] {
+  %kept = bf16[8,64]{1,0:KEPT} parameter(0)
+  %at = s32[] parameter(1)
+  ROOT %part = bf16[1,64]{1,0:PART} dynamic-slice(%kept, %at, %at), dynamic_slice_sizes={1,64}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "direction"),
+    [
+        (HIDDEN, "to host"),
+        (PLAIN.replace("KEPT", "S(5)").replace(":PART", ""), "to host"),
+        (PLAIN.replace(":KEPT", "").replace("PART", "S(5)"), "from host"),
+        (PLAIN.replace("KEPT", "S(5)").replace("PART", "S(5)"), None),
+        (PLAIN.replace(":KEPT", "").replace(":PART", ""), None),
+        (SLICE.replace("KEPT", "S(5)").replace(":PART", ""), "from host"),
+        (SLICE.replace(":KEPT", "").replace("PART", "S(5)"), "to host"),
+    ],
+)
+def test_the_slice_alone_is_moved(text: str, direction: str | None) -> None:
+    """It is as large as numpy's array of its type; the whole and the indices are where they were."""
+    stage = ParsedStage(Stage("hlo", "hlo", Source("m.hlo", text.lstrip().encode())))
+    moved = [] if direction is None else [(direction, np.empty((1, 64), "u2").nbytes, 1)]
+    assert [(each.direction, each.bytes, each.executions) for each in host_transfers(stage)] == moved
 
 
 def test_what_the_optimizer_makes_is_of_no_pass(sample: SampleCapture) -> None:
