@@ -2,7 +2,7 @@
 
 Python imports this file by its name at start, since its folder is on `PYTHONPATH`. `MUTATE_LINES` names a file with
 the lines, `PATH:LINE` each, and `MUTATE_HITS` the file that gets, for each line that a test reaches, its number in that
-file and the checksum of the test's name: a run of all tests reaches millions.
+file and the checksum of the test's name, of no name before the tests: a run of all tests reaches millions.
 """
 
 import fcntl
@@ -46,7 +46,7 @@ def _watch(lines: str, hits: str) -> None:
     def executed(code, line):  # type: ignore[no-untyped-def]
         number = wanted.get(f"{code.co_filename}:{line}")
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-        if number is not None and test and (number, test) not in seen:
+        if number is not None and (number, test) not in seen:
             seen.add((number, test))
             note(f"{number} {zlib.crc32(test.encode())}\n".encode())
         return monitoring.DISABLE  # until the next test restarts the events
