@@ -6,9 +6,11 @@ import re
 import resource
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture import attempt
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request
 
@@ -132,6 +134,18 @@ def test_an_interpreter_that_is_too_old(tmp_path: Path) -> None:
     python.chmod(0o755)
     capture = last(Request(f"{tmp_path}/script.py:fn", python=str(python)))
     assert "is Python 3.8.18: too old" in failure(capture, "usage", "start")
+
+
+def test_an_interpreter_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for until it must have begun, whether the capture has a time limit or not."""
+    monkeypatch.setattr(attempt, "SLOWEST_START", 0.2)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 30\n")
+    python.chmod(0o755)
+    begin = time.monotonic()
+    capture = last(Request(f"{tmp_path}/script.py:fn", python=str(python)))
+    assert "does not run as a Python interpreter" in failure(capture, "usage", "start")
+    assert time.monotonic() - begin < 20
 
 
 def test_sys_exit(captured: Captured) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from traceback import extract_stack
+from typing import Any
 
 import pytest
 from shardscope.inspector.capture.model import Capture, Source
-from shardscope.inspector.findings.fixes.calls import holds, other_calls
+from shardscope.inspector.findings.fixes.calls import call_to_leave_out, holds, other_calls
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.report import Edit, Fix
+from shardscope.inspector.report import Edit, Fix, SourcePosition
 from shardscope.parsers.source import Frame
 
 NESTED = """
@@ -69,3 +71,30 @@ def test_other_calls_are_those_that_python_makes(log: str, kind: str) -> None:
     assert f"{count} other call" in other_calls(program, fix, reached_from_elsewhere)
     without_a_caller = other_calls(program, fix, [(Frame("same.py", "", line),)])
     assert without_a_caller == (f"; that changes {count - 1} other call of {kind}" if count > 1 else "")
+
+
+HELPER = """\
+log = []
+def psum(x):
+    log.append(tuple((f.lineno, f.name) for f in reversed(extract_stack()[:-1]) if f.filename == "help.py"))
+    return x
+def total(x):
+    return psum(x)
+first = total(1)
+
+second = (lambda v: total(v))(2)
+"""
+
+
+def test_of_a_helper_that_does_nothing_else_its_own_call_is_left_out() -> None:
+    """Stacks are those that Python has; the first call is in the line behind the helper's last."""
+    made: dict[str, Any] = {"extract_stack": extract_stack}
+    exec(compile(HELPER, "help.py", "exec"), made)
+    program = Program(Capture(script_text=Source("help.py", HELPER.encode())))
+    lines = []
+    for stack in made["log"]:
+        place = SourcePosition.exact(tuple(Frame("help.py", name, line) for line, name in stack))
+        found = call_to_leave_out(program, place, ("psum",))
+        assert found is not None
+        lines.append((ast.unparse(found[1]), found[1].lineno))
+    assert lines == [("total(1)", 7), ("total(v)", 9)]

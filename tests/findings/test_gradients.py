@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.capture.worker.probes import gradients
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.values.gradients import wrong_gradients
 
@@ -147,3 +151,19 @@ def test_numbers_of_python_stay_numbers_and_few_bits_are_moved_far(tmp_path: Pat
     assert len(capture.gradients.checked) == 2
     assert wrong_gradients(capture.gradients) == ()
     assert all(abs(each.slope / each.difference - 1) < 1e-3 for each in capture.gradients.checked)
+
+
+def test_what_a_decorator_does_is_called() -> None:
+    """Python says that the loss is what it wraps, and only it takes a derivative."""
+
+    def loss(x: Any) -> Any:
+        return (x**3).sum()
+
+    @functools.wraps(loss)
+    def slope(x: Any) -> Any:
+        return jax.grad(loss)(x)
+
+    for function in (slope, jax.jit(slope), jax.jit(jax.jit(slope))):
+        (derivative,) = gradients.check(function, (np.arange(1.0, 4.0),), {}, 0).checked
+        assert derivative.argument == "x"
+    assert gradients.check(loss, (np.arange(1.0, 4.0),), {}, 0).checked == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import jax
@@ -78,6 +79,21 @@ def test_what_a_finding_quotes_is_told_once(sample: SampleCapture) -> None:
     assert any("full rematerialization" in placed.message.text for placed in report.messages)
     assert worst_problems(report).rows == ()
     assert len(worst_problems(replace(report, findings=())).rows) == 1
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 7, 2), reason="XLA does not say it")
+def test_an_argument_has_its_name_whether_the_compiler_says_it_or_not(sample: SampleCapture) -> None:
+    capture = sample("full_rematerialization:faulty")
+    messages = tuple(
+        replace(each, text=re.sub(r', metadata={.*?}|op_name=".*?"', "", each.text)) for each in capture.messages
+    )
+    assert messages != capture.messages
+    (said,), (unsaid,) = (
+        [each for each in inspect(replace(capture, messages=some)).findings if each.rule == "SS09"]
+        for some in (capture.messages, messages)
+    )
+    assert (said.subject, said.message) == (unsaid.subject, unsaid.message)
+    assert said.subject == "x"
 
 
 @pytest.mark.parametrize("function", SAMPLE_FUNCTIONS)

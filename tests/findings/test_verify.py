@@ -12,10 +12,11 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.apply import captured_with, diff_of, edited
 from shardscope.inspector.findings.fixes.calls import call_at
 from shardscope.inspector.findings.fixes.edits import before_the_loop
-from shardscope.inspector.findings.fixes.verify import _counts, _tried, verified
+from shardscope.inspector.findings.fixes.verify import _counts, _tried, _wrong_gradients, verified
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.report import Edit, Finding, Report, SourcePosition
+from shardscope.inspector.report import Edit, Finding, FindingPlace, Report, SourcePosition
+from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Frame, Source
 from shardscope.samples.catalogue import samples
 
@@ -402,3 +403,22 @@ def test_a_gather_that_several_constraints_need_is_one_finding() -> None:
 
 def removed(report: Report, found: Finding) -> list[str]:
     return [line for line in diff_of(report.program, found.fixes[0]) if line.startswith("-  ")]
+
+
+def test_gradients_that_are_still_wrong() -> None:
+    """Those of the same value or by another rule: one of another value may have its own mistake."""
+    data, model, nowhere = AxisRef("data"), AxisRef("model"), FindingPlace("w", SourcePosition())
+    mended = Finding("SS24", "wrong-gradient", "error", "proved", (data,), "m", nowhere, subject="w")
+    others = {
+        "the same": mended,
+        "another value": replace(mended, subject="b"),
+        "another axis": replace(mended, axes=(model,)),
+        "another rule": replace(mended, rule="SS03", subject="b"),
+        "a cost": replace(mended, rule="SS03", severity="warning"),
+        "no gradient": replace(mended, rule="SS01"),
+    }
+    after = replace(inspect(Capture()), findings=tuple(replace(found, message=name) for name, found in others.items()))
+    assert list(_wrong_gradients(after, mended)) == ["still wrong: the same", "still wrong: another rule"]
+    unnamed = replace(mended, subject="")
+    after = replace(after, findings=(replace(unnamed, message="which?"), *after.findings))
+    assert list(_wrong_gradients(after, unnamed)) == ["still wrong: another rule"]

@@ -8,7 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 from jax import lax
-from shardscope.inspector.values.device_numbers import _apply
+from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, Variable
+from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
+from shardscope.inspector.ir.jaxpr_text import print_jaxpr
+from shardscope.inspector.ir.types import JaxType
+from shardscope.inspector.values.device_numbers import MAX_DEPTH, MAX_EVALUATED, Numbers, _apply
 
 NUMBERS = (-7, -2, -1, 0, 1, 3, 8)
 
@@ -44,3 +48,31 @@ def test_results_are_those_of_jax(primitive: str) -> None:
 @pytest.mark.parametrize("primitive", ["div", "rem"])
 def test_nothing_is_said_of_a_division_by_zero(primitive: str) -> None:
     assert _apply(primitive, [3, 0]) is None
+
+
+def added(steps: int, operands: tuple[str, ...]) -> tuple[Numbers, int | None]:
+    """Sums, each of the one before, from the position 1 along an axis."""
+    start = Equation("axis_index", (), (Variable("v0", JaxType("i32[]")),), axes=("x",))
+    equations = [start]
+    for number in range(steps):
+        inputs = tuple(name.format(f"v{number}") for name in operands)
+        equations.append(Equation("add", inputs, (Variable(f"v{number + 1}", JaxType("i32[]")),)))
+    program = JaxprProgram((), (Jaxpr((), (), tuple(equations), (f"v{steps}",)),))
+    numbers = Numbers(JaxprFlow(print_jaxpr(program)), {"x": 2}, {"x": 1})
+    return numbers, numbers.value(At(0, f"v{steps}"))
+
+
+@pytest.mark.parametrize("steps", [1, MAX_DEPTH - 1, MAX_DEPTH, 5 * MAX_DEPTH])
+def test_one_equation_behind_the_other(steps: int) -> None:
+    """The first is not a sum; Python's stack holds many times as many as are followed."""
+    _, value = added(steps, ("{}", "1:i32[]"))
+    assert value == (1 + steps if steps < MAX_DEPTH else None)
+
+
+@pytest.mark.parametrize("steps", [1, 9, 10, 11, 30])
+def test_operands_that_are_shared_without_end(steps: int) -> None:
+    """Twice as much to evaluate in each step: of what has `2 ** (n + 1) - 1` equations no more than the limit."""
+    numbers, value = added(steps, ("{}", "{}"))
+    whole = 2 ** (steps + 1) - 1
+    assert value == (2**steps if whole <= MAX_EVALUATED else None)
+    assert MAX_EVALUATED - numbers.left <= MAX_EVALUATED + 2 * steps

@@ -340,3 +340,11 @@ def test_the_number_of_all_devices_is_in_the_header_or_unknown(counts: str, tmp_
     (gathered,) = (each for each in report.collectives if each.kind == "all-gather")
     assert list(map(str, (*gathered.operand_types, *gathered.result_types))) == ["f32[1024]", "f32[4096]"]
     assert any("unknown" in str(cell) for cell in attention(report)) == (not counts)
+
+
+def test_groups_that_are_written_out_need_no_number_of_devices(tmp_path: Path) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(ALL_DEVICES.format(counts="").replace("groups={}", "groups={{0,1,2,3}}"))
+    report = inspect(load(str(path)))
+    assert [each.wire_bytes for each in report.collectives] == [6144, 12288]
+    assert not any("unknown" in str(cell) for cell in attention(report))

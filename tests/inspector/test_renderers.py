@@ -6,8 +6,10 @@ import argparse
 from inspect import Parameter, signature
 
 import pytest
+from rich.console import Console
 from shardscope.inspector.render.renderers import RENDERERS, Kind, renderer
-from shardscope.inspector.render.text.tables import left_out
+from shardscope.inspector.render.table import Column, Detail, Row, Table
+from shardscope.inspector.render.text.tables import left_out, table_section
 
 from shardscope.commands import load
 
@@ -48,3 +50,15 @@ def test_what_shows_one_target_shows_several(kinds: tuple[Kind, ...]) -> None:
 @pytest.mark.parametrize(("count", "text"), [(0, []), (1, ["and 1 more value"]), (2000, ["and 2,000 more values"])])
 def test_what_is_left_out_is_counted(count: int, text: list[str]) -> None:
     assert list(map(str, left_out(count, "value"))) == text
+
+
+def test_details_stand_under_their_row_and_end_at_the_edge() -> None:
+    width = 24
+    told = ("Title", "  one  two", f"    {'x' * (width - 4)}", "    why: because", "    + added")
+    details = [Detail("", "x" * (width - 4)), Detail("why", "because"), Detail("", "+ added", is_code=True)]
+    columns, rows = (Column("a"), Column("b")), (Row(("one", "two")),)
+    table = Table("t", "t", columns, rows, heading="Title", details=lambda _: details, in_full=True)
+    console = Console(width=width)
+    with console.capture() as printed:
+        console.print(table_section(table))
+    assert [line.rstrip() for line in printed.get().splitlines()] == [*told]

@@ -13,10 +13,12 @@ import pytest
 from rich.console import Console
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.catalog.custom_calls import LOCAL
+from shardscope.inspector.collectives.uncounted import _function_of
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_report
 from shardscope.inspector.report import Report
+from shardscope.parsers.source import Frame
 
 KERNELS = """
 import jax, jax.numpy as jnp
@@ -248,3 +250,13 @@ def test_every_wrapper_makes_a_collective_asynchronous(tmp_path: Path, wrapper: 
     path.write_text(ASYNC.lstrip().replace("WRAPPER", wrapper).replace("KIND ", f"{kind} " if kind else ""))
     (found,) = inspect(load(str(path))).collectives
     assert (found.kind, found.is_async, found.groups) == ("all-reduce", True, ((0, 1, 2, 3),))
+
+
+def test_a_kernel_without_a_name_has_that_of_its_function() -> None:
+    """The first that is called beyond the stack of the kernel's call, however deep either is."""
+    shared = [Frame("a.py", f"outer{number}", 10 + number) for number in range(3)]
+    body = [Frame("a.py", name, 50) for name in ("innermost", "inner", "kernel")]
+    for around in range(4):
+        for depth in range(4):
+            stack = body[3 - depth :] + shared[3 - around :]
+            assert _function_of(stack, shared[3 - around :]) == ("kernel" if depth else "")

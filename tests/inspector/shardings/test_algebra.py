@@ -277,6 +277,14 @@ def test_merged_parts() -> None:
     assert list(merged(crossed, mesh)) == crossed
 
 
+@pytest.mark.parametrize("kind", ["manual", "unreduced"])
+def test_without_dimensions_nothing_is_cut(kind: str) -> None:
+    """XLA's own account in version 2 is tiles `[4,2]` of subgroups alone: no dimension has any."""
+    text = f"{{mesh['data'=4,'model'=2], [], {kind}={{'data'}}}}"
+    found = from_gspmd(gspmd.parse_sharding(text), 2, GUIDE)
+    assert same(found, ArraySharding(GUIDE, (DimensionSharding(()),) * 2, **{kind: (AxisRef("data"),)}))
+
+
 def test_a_single_device() -> None:
     found = from_gspmd(gspmd.parse_sharding("{maximal device=3}"), 2, GUIDE)
     assert pieces(found, (4, 4)) == {3: ((0, 4), (0, 4))}

@@ -108,6 +108,15 @@ def test_they_are_to_xla_what_they_are_to_us(xla: Read, tmp_path: Path, text: st
     assert read(text).entry.name == answer["computations"][-1][0]
 
 
+@pytest.mark.parametrize("column", range(5))
+def test_a_surplus_brace_before_one_costs_no_instruction(column: int) -> None:
+    begin = BRANCHES.index("branch_computations={") + len("branch_computations={\n")
+    damaged = read(f"{BRANCHES[: begin + column]}}}{BRANCHES[begin + column :]}")
+    assert damaged.problems
+    kept = {each.name for computation in damaged.computations for each in computation.instructions}
+    assert kept == {each.name for computation in read(BRANCHES).computations for each in computation.instructions}
+
+
 def test_where_they_are_called() -> None:
     module = read(BRANCHES)
     assert [computation.name for computation in module.computations] == ["_", "e", "_.1", "_.2"]
