@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ...parsers.errors import ShardscopeError
 from ...parsers.source import Source
+from .protocol.events import ABSTRACT as ABSTRACT
 from .protocol.events import Device as Device
 from .protocol.events import Failure as Failure
 from .protocol.events import Memory as Memory

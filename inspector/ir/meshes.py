@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.sharding_syntax.replica_groups import Groups, MeshGroups
-from ..capture.model import Device, Mesh, Subject
+from ..capture.model import ABSTRACT, Device, Mesh, Subject
 from .stage import ParsedStage
 
 
@@ -30,6 +30,22 @@ def meshes_of(subject: Subject | None, stages: Sequence[ParsedStage]) -> tuple[M
         return tuple(found)
     used = {mesh.axes for mesh in _declared(stages)}
     return tuple(sorted(found, key=lambda mesh: mesh.axes not in used))
+
+
+KeyedMeshes = tuple[tuple[str, MeshSyntax], ...]
+"""Meshes over partition numbers, each with a key by which the capture's values name it."""
+
+
+def keyed_meshes_of(subject: Subject | None) -> KeyedMeshes:
+    """The meshes that values name. The key of a mesh without devices stands for all those with its axes."""
+    if subject is None:
+        return ()
+    mapped = ((mesh, _over_partitions(mesh, subject)) for mesh in subject.meshes if mesh.key is not None)
+    known = [(mesh, found) for mesh, found in mapped if found is not None]
+    return (
+        *((mesh.key or "", found) for mesh, found in known),
+        *((f"{','.join(f'{axis.name}={axis.size}' for axis in mesh.axes)}{ABSTRACT}", found) for mesh, found in known),
+    )
 
 
 def partition_count(subject: Subject | None, stages: Sequence[ParsedStage], meshes: Iterable[MeshSyntax]) -> int:

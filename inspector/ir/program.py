@@ -15,7 +15,7 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ...parsers.source import Source
 from ..capture.model import Capture, Device
 from .jaxpr_text import JaxprText
-from .meshes import devices_of, meshes_of, partition_count
+from .meshes import KeyedMeshes, devices_of, keyed_meshes_of, meshes_of, partition_count
 from .stage import ParsedStage
 
 
@@ -66,6 +66,11 @@ class Program:
     def meshes(self) -> tuple[MeshSyntax, ...]:
         """The meshes, over partition numbers."""
         return meshes_of(self.capture.subject, self.stages)
+
+    @cached_property
+    def keyed_meshes(self) -> KeyedMeshes:
+        """The meshes that arguments and results name, over partition numbers."""
+        return keyed_meshes_of(self.capture.subject)
 
     @cached_property
     def declared_partitions(self) -> int:

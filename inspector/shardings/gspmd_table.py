@@ -22,6 +22,7 @@ from ...parsers.source import Span
 from ..capture.model import Value
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
+from ..ir.meshes import KeyedMeshes
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, array_type, leaves
@@ -70,6 +71,7 @@ class _Known:
     outputs: tuple[Value, ...]
     meshes: tuple[MeshSyntax, ...]
     partitions: int
+    keyed: KeyedMeshes
 
     def layout(self, type: ArrayType, sharding: gspmd.Sharding | None) -> Layout:
         """The layout on the first mesh whose axes form the tiles, else on one of devices."""
@@ -79,7 +81,7 @@ class _Known:
 
     def requested(self, value: Value | None) -> ArraySharding | None:
         """The requested sharding of an argument or a result."""
-        return None if value is None else requested_sharding(value, self.meshes)
+        return None if value is None else requested_sharding(value, self.meshes, keyed=self.keyed)
 
     def _on_mesh(self, sharding: gspmd.Sharding, rank: int) -> ArraySharding | None:
         found = None
@@ -95,7 +97,8 @@ class _Known:
 
 def _known(program: Program) -> _Known:
     meshes = tuple(mesh for mesh in program.meshes if mesh.size == program.partitions and mesh.axes)
-    return _Known(program.capture.arguments, program.capture.outputs, meshes, program.partitions)
+    keyed = tuple((key, mesh) for key, mesh in program.keyed_meshes if mesh in meshes)
+    return _Known(program.capture.arguments, program.capture.outputs, meshes, program.partitions, keyed)
 
 
 @derived

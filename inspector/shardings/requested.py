@@ -11,6 +11,7 @@ from ...parsers.sharding_syntax.jax_arrays import parse_array_type, parse_spec
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Message, Value
 from ..ir.array_sharding import ArraySharding, merged
+from ..ir.meshes import KeyedMeshes
 from ..ir.program import Program
 from ..ir.types import held_text
 from ..report import PlacedMessage, ShardedValue
@@ -19,12 +20,13 @@ from .spelled import from_spec, from_type
 
 
 def requested_sharding(
-    value: Value, meshes: Iterable[MeshSyntax], actual: ArraySharding | None = None
+    value: Value, meshes: Iterable[MeshSyntax], actual: ArraySharding | None = None, keyed: KeyedMeshes = ()
 ) -> ArraySharding | None:
     """Return the requested sharding of an argument or a result: from its spec, or from its type on an explicit mesh.
 
-    None where nothing was asked, and where no mesh has the axes that were. Of several meshes with axes of these names
-    it is the one on which the value is placed as it actually is, if there is one: a spec does not say which is meant.
+    None where nothing was asked, and where no mesh has the axes that were. The mesh is the one that the value names.
+    Where the capture does not have it, it is, of several with axes of these names, the one on which the value is placed
+    as it actually is, if there is one: a spec does not say which is meant.
     """
     try:
         type = parse_array_type(held_text(value.type))
@@ -34,7 +36,7 @@ def requested_sharding(
     if spec is None and not any(type.axes) and not type.unreduced:
         return None
     found: list[ArraySharding] = []
-    for mesh in meshes:
+    for mesh in [mesh for key, mesh in keyed if key == value.mesh] or meshes:
         try:
             # The elements of keys are arrays themselves.
             rank = len(type.dims) + type.dtype.startswith("key<")
@@ -45,6 +47,14 @@ def requested_sharding(
     return first if actual is None else next((each for each in found if agrees(each, actual)), first)
 
 
+def actual_sharding(value: Value, program: Program) -> ArraySharding | None:
+    """Return the sharding that the compiled program has for an argument or a result; None where it is not known."""
+    if value.actual is None:
+        return None
+    compiled = replace(value, spec=value.actual, mesh=value.actual_mesh)
+    return requested_sharding(compiled, program.meshes, keyed=program.keyed_meshes)
+
+
 def contradictions(program: Program, table: Iterable[ShardedValue]) -> Iterator[PlacedMessage]:
     """An internal error for each argument and output whose derived sharding is not that of the compiled program."""
     capture = program.capture
@@ -52,7 +62,7 @@ def contradictions(program: Program, table: Iterable[ShardedValue]) -> Iterator[
     actual = {(role, value.path): value for role, values in known.items() for value in values if value.actual}
     for row in table:
         value = actual.get((row.role, row.name))
-        compiled = requested_sharding(replace(value, spec=value.actual), program.meshes) if value else None
+        compiled = actual_sharding(value, program) if value else None
         if value is None or compiled is None or row.sharding is None or row.sharding.mesh != compiled.mesh:
             continue
         if not same(row.sharding.closed(), compiled.closed()):

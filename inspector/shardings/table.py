@@ -18,6 +18,7 @@ from ..capture.model import Message, Value
 from ..capture.propagation import has_mesh
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
+from ..ir.meshes import KeyedMeshes
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
@@ -50,7 +51,8 @@ def borders(program: Program) -> tuple[ShardedValue, ...]:
         is_written = written is not None and has_mesh(written.source.data) and program.capture.complete
         return found if found or written is None or not is_written else _as_written(written)
     capture = program.capture
-    return _borders(flow, stage, capture.arguments, capture.outputs, program.meshes, program.stage("stablehlo"))
+    stablehlo = program.stage("stablehlo")
+    return _borders(flow, stage, capture.arguments, capture.outputs, program.meshes, program.keyed_meshes, stablehlo)
 
 
 def values(program: Program) -> tuple[ShardedValue, ...]:
@@ -104,9 +106,10 @@ def _borders(
     arguments: tuple[Value, ...],
     outputs: tuple[Value, ...],
     meshes: tuple[MeshSyntax, ...],
+    keyed: KeyedMeshes,
     stablehlo: ParsedStage | None,
 ) -> tuple[ShardedValue, ...]:
-    maker = _Maker(flow, meshes)
+    maker = _Maker(flow, meshes, keyed)
     return (
         *maker.boundary(arguments, outputs),
         *maker.constraints(stage, stablehlo),
@@ -144,8 +147,9 @@ def node_of(flow: Dataflow, value: ShardedValue) -> Node | None:
 class _Maker:
     """Makes rows. Equal types, shardings and locations are looked at once."""
 
-    def __init__(self, flow: Dataflow, meshes: tuple[MeshSyntax, ...] = ()) -> None:
+    def __init__(self, flow: Dataflow, meshes: tuple[MeshSyntax, ...] = (), keyed: KeyedMeshes = ()) -> None:
         self.flow = flow
+        self.keyed = keyed
         self.meshes = (*(mesh for mesh in flow.module.meshes.values() if mesh.axes), *meshes)
         self._layouts: dict[object, Layout] = {}
         self.places = Places(flow)
@@ -167,7 +171,8 @@ class _Maker:
     ) -> ShardedValue:
         role: Role = "argument" if node.kind == "argument" else "output"
         type = readable(lambda: parameter.type) or OtherType(parameter.type_text)
-        requested = None if value is None else requested_sharding(value, self.meshes, placed_at(self.flow, node))
+        actual = placed_at(self.flow, node)
+        requested = None if value is None else requested_sharding(value, self.meshes, actual, self.keyed)
         return self._row(role, text, name, span, type, sharding_at(self.flow, node), (), SourcePosition(), requested)
 
     def constraints(self, stage: ParsedStage, before: ParsedStage | None) -> Iterator[ShardedValue]:

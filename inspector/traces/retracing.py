@@ -104,6 +104,8 @@ def _text(argument: ProgramArgument, other: ProgramArgument) -> str:
         words.append("weak" if argument.weak else "not weak")
     if argument.spec != other.spec:
         words.append(argument.spec or "unspecified sharding")
+    elif argument.mesh != other.mesh:
+        words.append(f"{argument.spec} on mesh {argument.mesh or 'unknown'}")
     if argument.donated != other.donated:
         words.append("donated" if argument.donated else "not donated")
     return " ".join(words)

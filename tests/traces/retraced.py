@@ -67,6 +67,11 @@ def placed(x):
 
 
 @jax.jit
+def meshed(x):
+    return x - 3
+
+
+@jax.jit
 def structured(pair):
     return pair[0] - pair[1]
 
@@ -84,6 +89,9 @@ with jax.default_matmul_precision("highest"):
     setting(x)
 for device in (0, 1):
     placed(jax.device_put(x, jax.devices()[device]))
+for shape in ((2, 1), (1, 2)):
+    spread = NamedSharding(Mesh(np.array(jax.devices()[:2]).reshape(shape), ("a", "b")), P("a", "b"))
+    meshed(jax.device_put(x, spread))
 structured((x, x))
 structured([x, x])
 jax.jit(lambda node, mute: 1, static_argnums=1).trace(Node(), Mute()).lower().compile()

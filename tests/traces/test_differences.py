@@ -18,7 +18,7 @@ PLAIN = CompiledProgram(
     "f",
     "f",
     Place("a.py", 1),
-    arguments=(Argument("x", "f32[4]", "P('x')"),),
+    arguments=(Argument("x", "f32[4]", "P('x')", mesh="x=2,y=1"),),
     static=("n=1",),
     devices=2,
     device_ids=(0, 1),
@@ -27,11 +27,18 @@ PLAIN = CompiledProgram(
 )
 
 CHANGES = [
-    ({"arguments": (Argument("x", "f32[8]", "P('x')"),)}, "x: f32[4] → f32[8]"),
-    ({"arguments": (Argument("x", "f32[4]", "P('y')"),)}, "x: P('x') → P('y')"),
+    ({"arguments": (Argument("x", "f32[8]", "P('x')", mesh="x=2,y=1"),)}, "x: f32[4] → f32[8]"),
+    ({"arguments": (Argument("x", "f32[4]", "P('y')", mesh="x=2,y=1"),)}, "x: P('x') → P('y')"),
+    (
+        {"arguments": (Argument("x", "f32[4]", "P('x')", mesh="x=1,y=2"),)},
+        "x: P('x') on mesh x=2,y=1 → P('x') on mesh x=1,y=2",
+    ),
     ({"arguments": (Argument("x", "f32[4]"),)}, "x: P('x') → unspecified sharding"),
-    ({"arguments": (Argument("x", "f32[4]", "P('x')", weak=True),)}, "x: f32[4] not weak → f32[4] weak"),
-    ({"arguments": (Argument("x", "f32[4]", "P('x')", donated=True),)}, "x: not donated → donated"),
+    (
+        {"arguments": (Argument("x", "f32[4]", "P('x')", weak=True, mesh="x=2,y=1"),)},
+        "x: f32[4] not weak → f32[4] weak",
+    ),
+    ({"arguments": (Argument("x", "f32[4]", "P('x')", donated=True, mesh="x=2,y=1"),)}, "x: not donated → donated"),
     ({"arguments": (Argument("x", "i32[]"),)}, "x: f32[4] P('x') → i32[] unspecified sharding"),
     ({"arguments": ()}, "x (gone)"),
     ({"arguments": (*PLAIN.arguments, Argument("y", "f32[]"))}, "y (new)"),

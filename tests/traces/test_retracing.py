@@ -33,6 +33,7 @@ def reasons(recorded: Recorded) -> dict[str, tuple[str, ...]]:
         ("scale", "bound to bias=1.0 → bias=2.0"),
         ("setting", "option default jax_default_matmul_precision → jax_default_matmul_precision='highest'"),
         ("placed", "device 0 → device 1"),
+        ("meshed", "x: P('a', 'b') on mesh a=2,b=1 → P('a', 'b') on mesh a=1,b=2"),
         ("structured", "structure of the arguments: (((*, *),), {}) → (([*, *],), {})"),
         ("cleared", "jax.clear_caches() was called"),
     ],

@@ -48,13 +48,18 @@ class MeshAxis:
     type: Literal["auto", "explicit", "manual"] = "auto"
 
 
+ABSTRACT = " (abstract)"
+"""The end of the key of a mesh without devices; the rest is that of such a mesh over devices 0, 1, 2, …."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """A mesh as the user made it; `device_ids` run over it in row-major order of the axes."""
+    """A mesh as the user made it; `device_ids` run over it in row-major order of the axes. Values name it by `key`."""
 
     axes: tuple[MeshAxis, ...]
     device_ids: tuple[int, ...]
     name: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,8 @@ class Value:
     `path` is the place in the pytree as one would write it (`params[0]['w1']`, `result[1]`); `type` prints as
     `jax.typeof` prints it, global shape; `spec` is the requested PartitionSpec, or None where none was requested;
     `actual` is the one that the compiled program has, or None where it has none, or was not asked. `layout` is the
-    requested order of dimensions in memory, major to minor, `(1, 0)`.
+    requested order of dimensions in memory, major to minor, `(1, 0)`. `mesh` and `actual_mesh` are the keys of the
+    meshes of the specs, of that of the type where there is no spec; None where they are not known.
     """
 
     path: str
@@ -143,6 +149,8 @@ class Value:
     donated: bool = False
     actual: str | None = None
     layout: str | None = None
+    mesh: str | None = None
+    actual_mesh: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

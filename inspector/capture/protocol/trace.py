@@ -102,13 +102,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ProgramArgument:
-    """An argument of a program: path, type and requested PartitionSpec as in a Value; whether its type is weak."""
+    """An argument of a program: path, type, spec and mesh as in a Value; whether its type is weak."""
 
     path: str
     type: str
     spec: str | None = None
     weak: bool = False
     donated: bool = False
+    mesh: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

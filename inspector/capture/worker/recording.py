@@ -68,7 +68,7 @@ def record(
         program = TracedProgram(
             traced.jaxpr,
             *values.describe(call),
-            jax.tree.leaves(call.dynamic()),
+            [*jax.tree.leaves(call.dynamic()), *values.requested_shardings(call)],
             traced.lower,
         )
         table = send_traced(program, started, subject, channel)

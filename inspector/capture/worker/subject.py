@@ -20,6 +20,7 @@ from ..protocol import events
 from ..protocol.events import Device, Subject
 from ..protocol.request import Request, split_function
 from .channel import Channel
+from .program.mesh_keys import mesh_key
 
 if TYPE_CHECKING:
     from .simulated.topology import Topology
@@ -194,7 +195,7 @@ def _described(mesh: Any, name: str | None) -> events.Mesh:
         for axis, kind in zip(mesh.axis_names, types, strict=True)
     )
     ids = range(mesh.size) if isinstance(mesh, AbstractMesh) else mesh.device_ids.flat
-    return events.Mesh(axes, tuple(int(i) for i in ids), name)
+    return events.Mesh(axes, tuple(int(i) for i in ids), name, mesh_key(mesh))
 
 
 def _type(kind: Any) -> Any:

@@ -8,7 +8,7 @@ operands. What is not known differs everywhere, so that partitions of one class 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ....parsers.errors import readable
 from ....parsers.hlo import ArrayShape, Computation, Instruction
@@ -23,7 +23,7 @@ from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
 from ...ir.stage import ParsedStage
 from ...shardings.placement import placement_of
-from ...shardings.requested import requested_sharding
+from ...shardings.requested import actual_sharding
 from ...shardings.spelled import from_gspmd
 from .hlo_numbers import PartitionNumbers
 from .hlo_values import HloValue, hlo_flow
@@ -69,8 +69,7 @@ def device_classes(program: Program, stage: ParsedStage, watched: Iterable[Instr
 
 def _arguments(program: Program) -> dict[str, ArraySharding]:
     """Return the compiled program's sharding of each argument, by path: texts leave out unconstrained ones."""
-    compiled = ((each.path, replace(each, spec=each.actual)) for each in program.capture.arguments if each.actual)
-    found = ((path, requested_sharding(value, program.meshes)) for path, value in compiled)
+    found = ((each.path, actual_sharding(each, program)) for each in program.capture.arguments)
     return {path: sharding for path, sharding in found if sharding is not None}
 
 

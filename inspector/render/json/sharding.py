@@ -143,7 +143,8 @@ class Value(Struct, frozen=True):
     """An argument or a result: `requested` is the PartitionSpec asked for, `actual` the one of the compiled program.
 
     `layout` is the requested order of dimensions in memory, major to minor. Null where none was requested; where the
-    program was not compiled, or has no PartitionSpec for it.
+    program was not compiled, or has no PartitionSpec for it. `mesh` and `actual_mesh` are the keys of the specs'
+    meshes, which tell those apart that have the same axes; null where a spec names none.
     """
 
     path: str
@@ -152,6 +153,8 @@ class Value(Struct, frozen=True):
     donated: bool
     actual: str | None = None
     layout: str | None = None
+    mesh: str | None = None
+    actual_mesh: str | None = None
 
 
 class AxisEntry(Struct, frozen=True):

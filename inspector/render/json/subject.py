@@ -21,11 +21,12 @@ class Axis(Struct, frozen=True):
 
 
 class Mesh(Struct, frozen=True):
-    """`device_ids` run in row-major order of the axes."""
+    """`device_ids` run in row-major order of the axes; arguments and results name the mesh of their specs by `key`."""
 
     name: str | None
     axes: list[Axis]
     device_ids: list[int]
+    key: str | None = None
 
 
 class Device(Struct, frozen=True):

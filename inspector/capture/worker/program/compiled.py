@@ -12,6 +12,7 @@ from jax._src import sharding_impls, tree_util
 from ...protocol.events import Arguments, Memory, Outputs, Value
 from ..channel import Channel
 from .avals import spec_text
+from .mesh_keys import key_of, mesh_key
 
 
 class TracedProgram(NamedTuple):
@@ -64,10 +65,14 @@ def with_actual(values: tuple[Value, ...], leaves: list[Any], mesh: Any) -> tupl
     """
     if len(leaves) != len(values):
         return values
-    return tuple(
-        replace(value, actual=spec_text(leaf) or spec_text(_on_mesh(leaf, mesh)))
-        for value, leaf in zip(values, leaves, strict=True)
-    )
+    return tuple(_with_actual(value, leaf, mesh) for value, leaf in zip(values, leaves, strict=True))
+
+
+def _with_actual(value: Value, leaf: Any, mesh: Any) -> Value:
+    if (own := spec_text(leaf)) is not None:
+        return replace(value, actual=own, actual_mesh=key_of(leaf))
+    spec = spec_text(_on_mesh(leaf, mesh))
+    return replace(value, actual=spec, actual_mesh=None if spec is None else mesh_key(mesh))
 
 
 def _on_mesh(sharding: Any, mesh: Any) -> Any:

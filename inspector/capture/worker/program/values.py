@@ -16,6 +16,7 @@ from ..inputs.callables import Traceable
 from ..inputs.paths import argument_path, has_bare_names, result_path
 from .avals import result_text, spec_text, type_text
 from .compiled import leaves_of
+from .mesh_keys import key_of
 
 
 def describe(call: Traceable) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
@@ -44,9 +45,10 @@ def _arguments(call: Traceable) -> tuple[Value, ...]:
         Value(
             _known(leaf, known_as) or argument_path(path, names),
             type_text(aval),
-            spec_text(specs[index] if index < len(specs) else None) or spec_text(getattr(leaf, "sharding", None)),
+            spec_text(_at(specs, index)) or spec_text(getattr(leaf, "sharding", None)),
             donated[index],
-            layout=_layout_text(layouts[index] if index < len(layouts) else None),
+            layout=_layout_text(_at(layouts, index)),
+            mesh=key_of(_at(specs, index), getattr(leaf, "sharding", None), getattr(aval, "sharding", None)),
         )
         for index, ((path, leaf), aval) in enumerate(zip(leaves, avals, strict=False))
     )
@@ -90,12 +92,23 @@ def _results(call: Traceable) -> tuple[Value, ...]:
     return tuple(
         Value(
             path,
-            result_text(aval, specs[index] if index < len(specs) else None),
-            spec_text(specs[index] if index < len(specs) else None),
-            layout=_layout_text(layouts[index] if index < len(layouts) else None),
+            result_text(aval, _at(specs, index)),
+            spec_text(_at(specs, index)),
+            layout=_layout_text(_at(layouts, index)),
+            mesh=key_of(_at(specs, index), getattr(aval, "sharding", None)),
         )
         for index, (path, aval) in enumerate(zip(paths, avals, strict=False))
     )
+
+
+def requested_shardings(call: Traceable) -> list[Any]:
+    """The shardings of arguments and results that jit was given."""
+    sides = (wrappers.requested(call.jitted, f"{side}_shardings") for side in ("in", "out"))
+    return [sharding for side in sides if side is not None for sharding in side[1]]
+
+
+def _at(shardings: list[Any], index: int) -> Any:
+    return shardings[index] if index < len(shardings) else None
 
 
 def _layout_text(layout: Any) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 from ...protocol.trace import Place, ProgramArgument
 from .. import failures
 from ..program.avals import spec_text, type_text
+from ..program.mesh_keys import key_of
 from ..subject import meshes_in_context
 from .causes import short
 from .lowering import Lowering
@@ -72,7 +73,12 @@ def arguments_of(lowering: Lowering) -> tuple[ProgramArgument, ...]:
     )
     return tuple(
         ProgramArgument(
-            name, type_text(aval), spec_text(sharding), bool(getattr(aval, "weak_type", False)), bool(donated)
+            name,
+            type_text(aval),
+            spec_text(sharding),
+            bool(getattr(aval, "weak_type", False)),
+            bool(donated),
+            key_of(sharding),
         )
         for name, aval, sharding, donated in given
     )

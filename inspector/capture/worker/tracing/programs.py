@@ -24,6 +24,7 @@ from ..channel import Channel
 from ..program.avals import result_text, spec_text, type_text
 from ..program.compiled import TracedProgram, memory_of, send_actual
 from ..program.devices import devices_of, partition_devices
+from ..program.mesh_keys import key_of
 from ..subject import KnownSubject, meshes_in_shardings
 from .causes import Settings, bound_values, jit_options, structure_of
 from .files import CaptureFile
@@ -222,11 +223,11 @@ def _traced(lowering: Lowering) -> TracedProgram:
     return TracedProgram(
         jaxpr,
         tuple(
-            Value(name, type_text(aval), spec_text(sharding), bool(given))
+            Value(name, type_text(aval), spec_text(sharding), bool(given), mesh=key_of(sharding))
             for name, aval, sharding, given in zip(names, jaxpr.in_avals, shardings, donated, strict=True)
         ),
         tuple(
-            Value(path, result_text(aval, sharding), spec_text(sharding))
+            Value(path, result_text(aval, sharding), spec_text(sharding), mesh=key_of(sharding))
             for path, aval, sharding in zip(paths, jaxpr.out_avals, arguments["out_shardings"], strict=True)
         ),
         [*shardings, *arguments["out_shardings"], *context_meshes(arguments)],
