@@ -12,7 +12,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from ..inspector.capture.model import PHASES, Capture
+from ..inspector.capture.model import PHASES, Capture, devices_text
 from ..inspector.render.finding_facts import counted
 from ..inspector.report import Report
 from ..inspector.units import format_seconds
@@ -85,7 +85,7 @@ class TitleBar(Widget):
             ]
             parts.append(Content.assemble(("mesh ", "$aside"), Content(" ").join(axes)))
         if subject is not None:
-            parts.append(data(f"{subject.target} × {subject.device_count}"))
+            parts.append(data(devices_text(subject)))
             if self.report is not None and self.report.findings:
                 found = Content.styled(counted(self.report), severity_style(self.report.findings[0].severity))
                 parts.append(found.stylize(Style.from_meta({"@click": "screen.table('findings')"})))

@@ -40,6 +40,12 @@ PHASES: dict[Phase, str] = {
 """The phases of a capture, in order, each with the words for it."""
 
 
+def devices_text(subject: Subject) -> str:
+    """`cpu × 8`; `cpu × 4 of 8` where the compiled program runs on some of the devices."""
+    used = len(subject.device_assignment)
+    return f"{subject.target} × {f'{used} of ' if 0 < used < subject.device_count else ''}{subject.device_count}"
+
+
 class CaptureError(ShardscopeError):
     """An event, or a capture's file, that is not what it should be."""
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
-from ..capture.model import STAGES, CaptureError, Execution
+from ..capture.model import STAGES, CaptureError, Execution, devices_text
 from ..collectives.origin import last_components
 from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of
@@ -263,6 +263,7 @@ def _title(report: Report, stage: ParsedStage) -> str:
     if subject is None:
         return stage.source.name
     # A target that is not there says itself how many devices it has.
-    devices = subject.target if ":" in subject.target else f"{subject.target} × {subject.device_count}"
+    is_told = ":" in subject.target and len(subject.device_assignment) in (0, subject.device_count)
+    devices = subject.target if is_told else devices_text(subject)
     parts = [subject.function, devices]
     return ", ".join([*parts, *([f"jax {subject.jax}"] if subject.jax else [])])

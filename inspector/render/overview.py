@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
-from ..capture.model import Execution
+from ..capture.model import Execution, devices_text
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
 from ..values.copies import unequal_copies
@@ -38,7 +38,7 @@ def subject_text(report: Report) -> str:
         parts = [f"{script}{subject.function}"]
     parts += [f"mesh {mesh_text(mesh)}" for mesh in report.meshes]
     if subject is not None:
-        parts.append(f"{subject.target} × {subject.device_count}")
+        parts.append(devices_text(subject))
         parts += [f"jax {subject.jax}"] if subject.jax else []
     return " · ".join(parts)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 
 from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
@@ -100,8 +102,11 @@ def _found(report: Report, group: list[Inserted]) -> Finding:
 
 
 def _fixes(report: Report, causes: list[CollectiveCause], group: list[Inserted]) -> tuple[Fix, ...]:
-    """Return another spec where that is all that it takes, for all of several collectives; then advice."""
-    cause = next(iter(causes), None)
+    """Return another spec where that is all that it takes, for all of several collectives; then advice.
+
+    The advice is for the collective that sends most.
+    """
+    cause = group[0][1]
     written = [list(agreeing(report, each)) for each in causes]
     if len(causes) > 1 or len(group) > len(causes):
         firsts = [each[0] for each in written if each]
@@ -109,12 +114,31 @@ def _fixes(report: Report, causes: list[CollectiveCause], group: list[Inserted])
         written = [[Fix("; ".join(dict.fromkeys(fix.title for fix in firsts)), edits)]] if edits else []
     return (
         *(fix for each in written for fix in each),
-        *list(without_constraints(report, causes))[:MAX_LEFT_OUT],
+        *islice(_without_constraints(report, group), MAX_LEFT_OUT),
         *advice(
             (f"{_instead(cause, group[0][0])}, or " if cause is not None and _is_avoidable(group) else "")
             + "suppress with # shardscope: ignore[SS23] on the line"
         ),
     )
+
+
+def _without_constraints(report: Report, group: list[Inserted]) -> Iterator[Fix]:
+    """Fixes that leave out a constraint, that of the collectives that send most first; each says for how many it is."""
+    found: dict[Fix, list[Inserted]] = {}
+    known: dict[CollectiveCause, tuple[Fix, ...]] = {}
+    for each in group:
+        if (cause := each[1]) is not None:
+            if cause not in known:
+                known[cause] = tuple(without_constraints(report, [cause]))
+            for fix in known[cause]:
+                found.setdefault(fix, []).append(each)
+    for fix, members in sorted(found.items(), key=lambda item: -sum(map(_size, item[1]))):
+        if len(members) == len(group):
+            yield fix
+            continue
+        size, total = (saving(*(each for each, _ in part), times=None).bytes for part in (members, group))
+        sent = "" if size is None or total is None else f", {format_bytes(size)} of {format_bytes(total)} sent"
+        yield replace(fix, title=f"{fix.title} (for {len(members)} of the {len(group)}{sent})")
 
 
 def _is_avoidable(group: list[Inserted]) -> bool:
