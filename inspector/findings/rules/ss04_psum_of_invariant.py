@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Finding, Fix, Report
+from ...report import Finding, Fix, Report, SourcePosition
 from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quotient_of
 from ..fixes.edits import Edits, instead, parenthesized, together, without_call
 from ..fixes.invariance import made_to_vary
@@ -15,6 +16,10 @@ from ..support.compiled import GATHERS, SUMS, certainty, compiled_to, is_compile
 from ..support.compiled_from import SCATTERS, compiled_as, sum_compiled_as
 from ..support.device_values import axis_sizes, devices_along, divides, equal_along, is_constant, is_unchecked
 from ..support.jaxpr_flow import At, Flow, Use, equations_of
+
+NOTHING = "reducing it changes nothing"
+MAX_OPERANDS = 6
+"""Operands that are named."""
 
 EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
 
@@ -28,8 +33,11 @@ def check(report: Report) -> Iterator[Finding]:
         for _, place in equations_of(report, (*SUMS, *SCATTERS, *EXTREMES))
         if place.id not in equal
     }
+    alike: dict[_Reduced, list[tuple[Flow, EquationPlace, int]]] = {}
     for flow, place, number, axes in found:
-        yield _found(report, flow, place, number, axes, place.equation.stack[:1] in others)
+        reduced = _reduced(report, flow, place, number, axes, place.equation.stack[:1] in others)
+        alike.setdefault(reduced, []).append((flow, place, number))
+    yield from (_found(report, reduced, operands) for reduced, operands in alike.items())
     for flow, place, number, axes in _equal(report, GATHERS):
         yield from _gathered(report, flow, place, number, axes)
 
@@ -81,10 +89,64 @@ def _gathered(
     )
 
 
-def _found(
+@dataclass(frozen=True, slots=True)
+class _Reduced:
+    """A reduction of what is the same along some axes, which one finding is about however many operands it has.
+
+    `count` is the number of these devices as text; `is_written` if the program divides the sum by it.
+    """
+
+    source: SourcePosition
+    axes: tuple[str, ...]
+    is_sum: bool
+    is_written: bool
+    count: str
+    fixes: tuple[Fix, ...]
+
+    def message(self, operands: int) -> str:
+        """The fault, of so many operands."""
+        same = f"all devices along {', '.join(self.axes)} hold the same"
+        if operands == 1:
+            if self.is_written:
+                return f"{same} value: its sum divided by {self.count} is the value itself"
+            return f"{same} value: {f'its sum is {self.count} times the value' if self.is_sum else NOTHING}"
+        if self.is_written:
+            return f"{same} {operands} values: their sums divided by {self.count} are the values themselves"
+        does = f"each sum is {self.count} times the value" if self.is_sum else NOTHING.replace("it", "them")
+        return f"{same} {operands} values: {does}"
+
+
+def _found(report: Report, reduced: _Reduced, operands: list[tuple[Flow, EquationPlace, int]]) -> Finding:
+    flow, place, _ = operands[0]
+    names = [place.equation.inputs[number] for _, place, number in operands]
+    rest = len(names) - MAX_OPERANDS
+    listed = ", ".join(names[:MAX_OPERANDS]) + (f" and {rest} more" if rest > 0 else "")
+    is_partly = set(reduced.axes) < set(place.equation.axes or ())
+    spared = dict.fromkeys(None if is_partly else sum_compiled_as(report, *operand) for operand in operands)
+    along = ", ".join(reduced.axes)
+    does = "does" if len(names) == 1 else "do"
+    return finding(
+        RULE,
+        flow.place(place),
+        reduced.message(len(names)),
+        severity="error" if reduced.is_sum else "warning",
+        confidence="proved",
+        axes=reduced.axes,
+        evidence=(
+            (
+                "operand" if len(names) == 1 else "operands",
+                f"{listed} {does} not vary over {along}, according to in_specs and the equations",
+            ),
+        ),
+        fixes=reduced.fixes,
+        saves=saving(*spared, combined=False),
+    )
+
+
+def _reduced(
     report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...], has_others: bool
-) -> Finding:
-    equation, along = place.equation, ", ".join(axes)
+) -> _Reduced:
+    equation = place.equation
     sizes = axis_sizes(report, flow, place)
     times, every = devices_along(axes, sizes), devices_along(equation.axes or (), sizes)
     functions = functions_of("all-reduce", "reduce-scatter")
@@ -96,11 +158,6 @@ def _found(
     is_written = is_mean and not rest and not (call is not None and name_of(call[1].func) == "pmean")
     mean = quotient_of(report.program, call) if is_written else None
     count = "their number" if times is None else str(times)
-    message = f"all devices along {along} hold the same value: its sum is {count} times the value"
-    if is_written:
-        message = f"all devices along {along} hold the same value: its sum divided by {count} is the value itself"
-    elif not is_sum:
-        message = f"all devices along {along} hold the same value: reducing it changes nothing"
     operand = operand_text(call, equation.inputs[number])
     title, edits = f"use {operand} itself", Edits()
     if is_scattered:
@@ -110,29 +167,14 @@ def _found(
     elif len(equation.outputs) == 1:
         left_out = call_to_leave_out(report.program, flow.source(place), functions)
         if has_others and left_out == call:  # of a tree, or of what several places give to a helper
-            title = f"remove this operand from the line's reduction, as others vary over {along}"
+            title = f"leave what is the same along {', '.join(axes)} out of the line's reduction, as the rest varies"
         elif is_written:
             title = f"{title}, without the division by {count}"
             edits = Edits() if mean is None else instead(mean, parenthesized(operand))
         else:
             edits = without_call(report.program, left_out)
-    spared = None if rest else sum_compiled_as(report, flow, place, number)
-    return finding(
-        RULE,
-        flow.place(place),
-        message,
-        severity="error" if is_sum else "warning",
-        confidence="proved",
-        axes=axes,
-        evidence=(
-            (
-                "operand",
-                f"{equation.inputs[number]} does not vary over {along}, according to in_specs and the equations",
-            ),
-        ),
-        fixes=tuple(_fixes(report, flow, place, number, Fix(title, edits), count if is_sum else "")),
-        saves=saving(spared, combined=False),
-    )
+    fixes = tuple(_fixes(report, flow, place, number, Fix(title, edits), count if is_sum else ""))
+    return _Reduced(flow.source(place), axes, is_sum, is_written, count, fixes)
 
 
 def _is_divided(flow: Flow, value: At, divisor: int) -> bool:
