@@ -8,8 +8,8 @@ import importlib
 import lzma
 import zipfile
 from collections.abc import Callable, Iterator
-from io import BytesIO
-from typing import IO
+from io import SEEK_CUR, BytesIO
+from typing import IO, Any
 
 from ..units import format_bytes
 from .model import UnreadableFileError
@@ -24,6 +24,9 @@ SHARE_OF_MEMORY = 8
 MAX_RATIO = 400
 SMALL_BYTES = 1 << 26
 """Texts of compilers compress to a tenth, the most repetitive ones to a hundredth; small ones are always unpacked."""
+
+CHUNK_BYTES = 1 << 9
+"""Packed bytes that are unpacked at a time, where the library does not limit what they become."""
 
 MAX_MEMBERS = 100_000
 
@@ -121,13 +124,45 @@ def _too_large(name: str, allowance: Allowance) -> UnreadableFileError:
 
 def _zstandard(stream: BytesIO) -> IO[bytes]:
     """The standard library has it from Python 3.14 on."""
-    for module in ("compression.zstd", "backports.zstd", "zstandard"):
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
         try:
-            opened: IO[bytes] = importlib.import_module(module).open(stream, "rb")
+            module = importlib.import_module(name)
         except ImportError:
             continue
-        return opened
+        return _Frames(stream, module.ZstdDecompressor) if name == "zstandard" else module.open(stream, "rb")
     raise RuntimeError("zstd needs Python 3.14 or `pip install zstandard`, or unpack it with `zstd -d`")
+
+
+class _Frames(BytesIO):
+    """The contents of zstd frames, read with `zstandard`, whose own files take a frame that is cut off for a whole one.
+
+    Little is unpacked at a time, as it may become ten thousand times as much.
+    """
+
+    def __init__(self, stream: BytesIO, decompressor: Callable[[], Any]) -> None:
+        super().__init__()
+        self._packed = stream
+        self._new = decompressor
+        self._frame: Any = None
+
+    def read(self, _: int | None = -1, /) -> bytes:
+        """Return the next piece; empty at the end.
+
+        Raises:
+            EOFError: the last frame has no end.
+        """
+        while piece := self._packed.read(CHUNK_BYTES):
+            if self._frame is None:
+                self._frame = self._new().decompressobj()
+            found = self._frame.decompress(piece)
+            if self._frame.eof:
+                self._packed.seek(-len(self._frame.unused_data), SEEK_CUR)
+                self._frame = None
+            if found:
+                return bytes(found)
+        if self._frame is not None:
+            raise EOFError("compressed file ended before its end-of-stream marker was reached")
+        return b""
 
 
 _OPENERS: dict[bytes, Callable[[BytesIO], IO[bytes]]] = {

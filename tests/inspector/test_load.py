@@ -88,7 +88,11 @@ def test_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         load(str(tmp_path / "f"))
     monkeypatch.undo()
     zstd = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "zstandard")
-    (tmp_path / "f").write_bytes(zstd.compress(TEXT))
+    packed = zstd.compress(TEXT)
+    (tmp_path / "cut").write_bytes(packed[:-3])
+    with pytest.raises(CaptureError, match="end"):
+        load(str(tmp_path / "cut"))
+    (tmp_path / "f").write_bytes(packed)
     assert load(str(tmp_path / "f")).stages[0].source.data == TEXT
 
 
