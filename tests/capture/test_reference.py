@@ -55,6 +55,30 @@ def test_the_first_value_that_differs(captured: Captured) -> None:
     assert first.distance > 1
 
 
+@pytest.mark.parametrize("context", ["mesh", "jax.set_mesh(mesh)"])
+def test_a_mesh_around_the_call_is_none_on_one_device(context: str, captured: Captured) -> None:
+    found = reference(
+        captured,
+        f"""
+        import jax, jax.numpy as jnp, numpy as np
+        from jax import lax
+        from jax.sharding import Mesh, PartitionSpec as P
+        mesh = Mesh(np.array(jax.devices()[:2]), ("x",))
+        def body(x):
+            return lax.psum(jax.grad(lambda x: (jnp.tanh(x) ** 2).mean())(x), "x")  # with literals of this mesh
+        def fn(x):
+            return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P())(x)
+        fn_inputs = (jnp.arange(8.0),)
+        if __name__ == "__main__":
+            with {context}:
+                fn(*fn_inputs)
+        """,
+    )
+    assert found.undefined is None
+    assert found.compared
+    assert found.differs == ()
+
+
 def apart(one: np.ndarray, other: np.ndarray, **options: Any) -> float | None:
     """The distance beyond rounding."""
     epsilon = float(jnp.finfo(other.dtype).eps) if jnp.issubdtype(other.dtype, jnp.inexact) else 0.0

@@ -172,6 +172,17 @@ def test_what_differs_from_the_gradient_of_one_device_is_found(tmp_path: Path) -
         assert all("data" in lines[place.line - 1] for place in each.sums)
 
 
+@pytest.mark.parametrize("context", ["mesh", "jax.set_mesh(mesh)"])
+def test_with_a_mesh_around_the_call_the_same_is_found(context: str, tmp_path: Path) -> None:
+    """The literals of the body, of the difference in the derivative of tanh, have the types of that mesh."""
+    script = tmp_path / "script.py"
+    script.write_text(f"{SCRIPT}\nif __name__ == '__main__':\n    with {context}:\n        sum_for_mean(*inputs)\n")
+    capture = last_capture(Request(f"{script}:sum_for_mean", live=False, gradients=True))
+    assert capture.gradients is not None
+    assert capture.gradients.undefined is None
+    assert [each.factor for each in wrong_gradients(capture.gradients)] == [pytest.approx(4)]
+
+
 def test_the_fix_makes_it_right(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

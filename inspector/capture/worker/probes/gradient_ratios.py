@@ -60,7 +60,7 @@ def compared(function: Any, given: Arguments, seed: int) -> Checked:
         return Checked([], 0)
     random = np.random.default_rng(seed)
     values = [_apart(np.asarray(leaves[number]), random) for number in places]
-    with on_one(jax.local_devices()[0]):
+    with on_one():
         return Ratios(traced, values, marking).all()
 
 

@@ -120,7 +120,7 @@ class Probed:
         device = jax.local_devices()[0]
         leaves = [_alone(leaf, device) for leaf in inputs.leaves]
         ours = Values(self.prober.sites, self._arrays, self._results)
-        with on_one(device):
+        with on_one():
             run = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))
 
             def values(*leaves: Any) -> Values:

@@ -104,11 +104,14 @@ class Alone(Prober):
         return [assemble(r, spec, axes) for r, spec in zip(results, params["out_specs"], strict=True)], probes
 
 
-def on_one(device: Any) -> AbstractContextManager[Any]:
-    """The context of what runs on one device: in the place of a mesh that is in force, one of this device."""
+def on_one() -> AbstractContextManager[Any]:
+    """The context of what runs on one device: no mesh in the place of one that is in force.
+
+    A mesh of one device would be no better: literals of a shard_map's body have the types of its own mesh.
+    """
     if not any(True for _ in meshes_in_context()):
         return nullcontext()
-    return set_mesh(Mesh(np.array([device]), ("shardscope",)))
+    return set_mesh(Mesh(np.empty((), dtype=object), ()))
 
 
 def _permuted(value: Any, axes: Any, pairs: Any) -> Any:
