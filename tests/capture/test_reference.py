@@ -79,6 +79,33 @@ def test_a_mesh_around_the_call_is_none_on_one_device(context: str, captured: Ca
     assert found.differs == ()
 
 
+def test_collectives_over_several_axes(captured: Captured) -> None:
+    """JAX maps gathers and scatters over one axis only; the sharded run is what they are compared with."""
+    found = reference(
+        captured,
+        """
+        import jax, jax.numpy as jnp, numpy as np
+        from jax import lax
+        from jax.sharding import Mesh, PartitionSpec as P
+        mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "y"))
+        def body(v):
+            whole = lax.all_gather(v, ("y", "x"), tiled=True)
+            stacked = lax.all_gather(v, ("x", "y"), axis=1)
+            block = lax.psum_scatter(whole * jnp.sin(v[0]), ("y", "x"), tiled=True)
+            row = lax.psum_scatter(whole.reshape(4, 2) * jnp.cos(v[0]), ("x", "y"))
+            moved = lax.ppermute(v, ("x", "y"), [(0, 3), (3, 0), (1, 2)])
+            return jnp.sin(whole), jnp.sin(stacked), block * 2, row * 2, moved * 2
+        def fn(x):
+            over = P(("x", "y"))
+            return jax.shard_map(body, mesh=mesh, in_specs=over, out_specs=over, check_vma=False)(x)
+        fn_inputs = (jnp.arange(8.0),)
+        """,
+    )
+    assert found.undefined is None
+    assert found.compared >= 10
+    assert found.differs == ()
+
+
 def apart(one: np.ndarray, other: np.ndarray, **options: Any) -> float | None:
     """The distance beyond rounding."""
     epsilon = float(jnp.finfo(other.dtype).eps) if jnp.issubdtype(other.dtype, jnp.inexact) else 0.0

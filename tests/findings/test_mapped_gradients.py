@@ -183,6 +183,116 @@ def test_with_a_mesh_around_the_call_the_same_is_found(context: str, tmp_path: P
     assert [each.factor for each in wrong_gradients(capture.gradients)] == [pytest.approx(4)]
 
 
+NARROW = """
+from functools import partial
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+half = jnp.bfloat16
+
+def asserted(w, a):
+    assert w.dtype == jnp.float32
+    return jnp.mean(jnp.tanh(a @ w) ** 2)
+
+def in_halves(w, a):
+    return jnp.mean(jnp.tanh(a.astype(half) @ w.astype(half)).astype(jnp.float32) ** 2)
+
+def embedded(w, a):
+    rows = jnp.take(w.astype(half), (a[:, 0] * 5).astype(jnp.int32) % 16, axis=0)
+    return jnp.mean(jax.nn.softmax(rows.astype(jnp.float32)) ** 2)
+
+def recomputed(w, a):
+    layer = jax.checkpoint(lambda y, _: (jnp.tanh(y + (a.astype(half) @ w.astype(half)).astype(jnp.float32)), None))
+    return jnp.mean(lax.scan(layer, jnp.zeros((a.shape[0], 8), jnp.float32), None, length=2)[0] ** 2)
+
+LOSSES = [asserted, in_halves, embedded, recomputed]
+
+def step(loss, reduce, w, a):
+    @partial(jax.shard_map, mesh=mesh, in_specs=(P(), P("data")), out_specs=(P(), P()), check_vma=False)
+    def mapped(w, a):
+        value, gradient = jax.value_and_grad(loss)(w, a)
+        return reduce(gradient, "data"), lax.pmean(value, "data")
+    return mapped(w, a)
+
+def steps(w, a):
+    return [step(loss, reduce, w, a) for loss in LOSSES for reduce in (lax.pmean, lax.psum)]
+
+@jax.jit
+def ratios(w, a):
+    true = [jax.grad(loss)(w, a) for loss in LOSSES for _ in range(2)]
+    return jnp.stack([jnp.vdot(one, of) / jnp.vdot(of, of) for (one, _), of in zip(steps(w, a), true)])
+
+inputs = (jnp.sin(jnp.arange(128.0)).reshape(16, 8), jnp.sin(jnp.arange(512.0)).reshape(32, 16))
+"""
+
+
+def test_functions_that_fix_their_types_are_compared_in_float64(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(NARROW)
+    capture = last_capture(Request(f"{script}:ratios", probe="none"))
+    assert capture.execution is not None, capture.failure
+    (output,) = capture.execution.outputs
+    assert output.values is not None
+    true = [float(each) for each in output.values.strip("[]").replace(",", " ").split()]
+    assert true == pytest.approx([1, 4] * 4, rel=0.02)  # in halves
+
+    gradients = last_capture(Request(f"{script}:steps", live=False, gradients=True)).gradients
+    assert gradients is not None
+    assert (gradients.undefined, gradients.left_out) == (None, 0)
+    ratios = [each.slope / each.difference for each in gradients.checked]
+    assert ratios == pytest.approx([1, 4] * 4, rel=1e-4)
+
+
+RATES = """
+from functools import partial
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = jax.make_mesh({shape}, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+
+def step(reduce, w, a):
+    @partial(jax.shard_map, mesh=mesh, in_specs=(P(), P("data")), out_specs=(P(), P()), check_vma=False)
+    def mapped(w, a):
+        value, gradient = jax.value_and_grad(lambda w: jnp.mean(jnp.tanh(a @ w) ** 2))(w)
+        return w - reduce(gradient), lax.pmean(value, "data")
+    return mapped(w, a)
+
+def steps(w, a):
+    mean, total = (lambda g: lax.pmean(g, "data")), (lambda g: lax.psum(g, "data"))
+    changes = [
+        lambda g: 0.25 * total(g), lambda g: 0.25 * mean(g), lambda g: 0.25 * (total(g) / lax.axis_size("data")),
+        lambda g: 0.1 * (total(g) * 0.25),
+    ]
+    return [step(change, w, a) for change in changes]
+
+inputs = (jnp.sin(jnp.arange(128.0)).reshape(16, 8), jnp.sin(jnp.arange(512.0)).reshape(32, 16))
+"""
+
+
+def test_a_constant_that_may_be_a_mean_or_a_learning_rate_is_told(tmp_path: Path) -> None:
+    """What is right with a constant alone is wrong on another mesh, on which only a mean stays one."""
+    factors, wrong = {}, {}
+    for shape in ((4, 2), (2, 4)):
+        script = tmp_path / "script.py"
+        script.write_text(RATES.format(shape=shape))
+        capture = last_capture(Request(f"{script}:steps", live=False, gradients=True))
+        assert capture.gradients is not None
+        factors[shape] = [each.factor for each in capture.gradients.checked]
+        found = {id(each.derivative): each.factor for each in wrong_gradients(capture.gradients)}
+        wrong[shape] = [found.get(id(each)) for each in capture.gradients.checked]
+        if shape == (4, 2):
+            notes = [each for each in inspect(capture).findings if each.rule == "SS24"]
+            lines = [each.place.source.line for each in notes]
+            assert {each.severity for each in notes} == {"info"}
+            assert ["0.25 * total(g)" in RATES.splitlines()[line - 1] for line in lines if line] == [True, False]
+    assert (factors[4, 2], wrong[4, 2]) == ([0.25, None, None, 0.25], [None] * 4)
+    assert factors[2, 4] == [None] * 4
+    assert wrong[2, 4] == [pytest.approx(2), None, None, pytest.approx(2)]
+
+
 def test_the_fix_makes_it_right(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -189,7 +189,9 @@ class Derivative:
 
     `slope` is what JAX's gives, `difference` the central difference of values, `spread` how far that varies with the
     size of the step. `file` and `line` are of the user's call. `sums` are the lines of the collectives that a
-    gradient taken inside of a shard_map goes through afterwards, None for other gradients.
+    gradient taken inside of a shard_map goes through afterwards, None for other gradients. With a `factor` it is equal
+    to the difference only where that constant, by which it is multiplied at `factor_at`, belongs to it: it is as large
+    as a quotient by sizes of axes, and may be a learning rate.
     """
 
     of: str
@@ -200,6 +202,8 @@ class Derivative:
     file: str | None
     line: int
     sums: tuple[Place, ...] | None = None
+    factor: float | None = None
+    factor_at: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

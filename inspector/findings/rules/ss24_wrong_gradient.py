@@ -33,8 +33,32 @@ COMPARED_WITH = (("compared with", "the loss as it is after its own sums, where 
 def check(report: Report) -> Iterator[Finding]:
     """Each derivative that was compared with differences of values, and is not what they give."""
     gradients = report.capture.gradients
-    for wrong in () if gradients is None else wrong_gradients(gradients):
+    if gradients is None:
+        return
+    for wrong in wrong_gradients(gradients):
         yield _found(report, wrong)
+    for derivative in gradients.checked:
+        if derivative.factor is not None:
+            yield _ambiguous(report, derivative, derivative.factor)
+
+
+def _ambiguous(report: Report, derivative: Derivative, factor: float) -> Finding:
+    """A gradient that is right where a constant is the division of a mean, and wrong where it is a learning rate."""
+    axes, _ = _by_axes(report, factor, 0.0, set())
+    size = "·".join(f"|{axis}|" for axis in axes)
+    at = derivative.factor_at
+    frames = () if at is None else (Frame(at.file, "", at.line),)
+    return finding(
+        RULE,
+        FindingPlace(f"gradient of {derivative.of}", SourcePosition.exact(frames)),
+        f"the gradient for {derivative.argument} is right only if its factor {factor:.4g} is no learning rate",
+        confidence="possible",
+        severity="info",
+        subject=f"{derivative.argument} factor",
+        axes=axes,
+        evidence=(("without the factor", f"the gradient is {1 / factor:.4g} times the true gradient ({size})"),),
+        fixes=advice(f"divide by lax.axis_size({axes_text(axes)}), which no other mesh makes wrong") if axes else (),
+    )
 
 
 def _found(report: Report, wrong: WrongGradient) -> Finding:
@@ -147,7 +171,8 @@ RULE = Rule(
     proof="Each derivative that the function takes, also in inner jits, is compared for each argument along a random"
     " direction with a central difference of the values, in float64 on CPU devices. Differences that vary with the"
     " step size prove nothing. A gradient that is taken inside of a shard_map is compared after the sums that it goes"
-    " through, with the loss after its own: without these, their sum over devices or their mean may be meant.",
+    " through, with the loss after its own: without these, their sum over devices or their mean may be meant."
+    " A constant that is 1 divided by sizes of axes may be a learning rate or the division of a mean: a note says so.",
     faulty="""def bwd(residuals, g):
     x, w = residuals
     return lax.psum(g @ w.T, "model"), x.T @ g  # shard_map sums over "model" once more""",

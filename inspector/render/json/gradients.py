@@ -16,7 +16,8 @@ class Derivative(Struct, frozen=True):
     """A derivative of one argument: what JAX's gives along a random direction, and what differences of values give.
 
     `sums` are the lines of the collectives that a gradient taken inside of a shard_map goes through afterwards, null
-    for other gradients.
+    for other gradients. With a `factor` both are equal only where that constant, by which the gradient is multiplied at
+    `factor_at`, belongs to the gradient and is no learning rate.
     """
 
     of: str
@@ -27,6 +28,8 @@ class Derivative(Struct, frozen=True):
     file: str | None
     line: int
     sums: list[CodeLine] | None
+    factor: float | None
+    factor_at: CodeLine | None
 
 
 class Gradients(Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -18,6 +18,7 @@ from ....catalog.spellings import rule_of
 from ...protocol.trace import Place
 from ..program import structure
 from .equations import bind
+from .several_axes import all_gather
 
 STRUCTURAL = frozenset(
     {"convert_element_type", "reshape", "squeeze", "expand_dims", "transpose", "copy", "copy_p", "reduce_precision"}
@@ -30,6 +31,14 @@ GATHERS = frozenset(("all_gather", "all_gather_invariant", "reduce_scatter"))
 
 Occurrence = tuple[int, int]
 """A derivative, by its number, and how often it was taken before."""
+
+
+class Scale(NamedTuple):
+    """A multiple of a value; with the last constant by which it is multiplied, rather than divided, and its line."""
+
+    value: float = 1.0
+    factor: float | None = None
+    at: Place | None = None
 
 
 @dataclass(slots=True)
@@ -47,7 +56,7 @@ class Record:
     slot: str
     axes: tuple[tuple[str, int], ...]
     parents: tuple[int, ...] = ()
-    scales: list[float] = field(default_factory=lambda: [1.0])
+    scales: list[Scale] = field(default_factory=lambda: [Scale()])
     lines: tuple[Place, ...] = ()
     reduced: frozenset[str] = frozenset()
     is_multiple: bool = False
@@ -142,7 +151,7 @@ class Flow:
         names = equation.params.get("axes", equation.params.get("axis_name"))
         reduced = before.reduced | {str(each) for each in (names if isinstance(names, tuple | list) else (names,))}
         slot, parents = f"r{len(self.records)}", (label.record,)
-        record = replace(before, slot=slot, parents=parents, scales=[1.0], lines=lines, reduced=reduced)
+        record = replace(before, slot=slot, parents=parents, scales=[Scale()], lines=lines, reduced=reduced)
         return replace(self.marked(record, result, direction, arrays), made_at=line)
 
     def _scaled(self, name: str, equation: Any, inputs: Sequence[Label | None]) -> Label | None:
@@ -157,9 +166,12 @@ class Flow:
             return None
         scale = label.scale * (other.constant if name == "mul" else 1 / other.constant)
         # A mean is a sum, divided at once.
-        is_mean = name == "div" and label.made_at is not None and label.made_at == structure.line_of(equation)
+        line = structure.line_of(equation)
+        is_mean = name == "div" and label.made_at is not None and label.made_at == line
         record.is_multiple |= not is_mean
-        record.scales[:] = [scale] if is_mean or record.role == "value" else [*record.scales, scale]
+        last = record.scales[-1]
+        found = Scale(scale, other.constant, line) if name == "mul" else Scale(scale, last.factor, last.at)
+        record.scales[:] = [found] if is_mean or record.role == "value" else [*record.scales, found]
         return replace(label, scale=scale, made_at=None)
 
     def _added(self, name: str, inputs: Sequence[Label | None], result: Any, arrays: dict[str, Any]) -> Label | None:
@@ -181,7 +193,7 @@ class Flow:
             of=frozenset().union(*(each.of for each in records)),
             slot=f"r{len(self.records)}",
             parents=tuple(each.record for each in followed),
-            scales=[1.0],
+            scales=[Scale()],
         )
         return self.marked(record, result, followed[0].direction, arrays)
 
@@ -190,8 +202,7 @@ def _own_block(equation: Any, direction: Any) -> Any:
     """The block of a direction that a device has of a gradient after a reduce-scatter, or all after a gather."""
     params = equation.params
     if equation.primitive.name != "reduce_scatter":
-        axis = params["all_gather_dimension"]
-        return lax.all_gather(direction, params["axis_name"], axis=axis, tiled=params["tiled"])
+        return all_gather(direction, params["axis_name"], params["all_gather_dimension"], tiled=params["tiled"])
     dimension, names = params["scatter_dimension"], params["axis_name"]
     size = direction.shape[dimension] // params["axis_size"]
     block = lax.dynamic_slice_in_dim(direction, lax.axis_index(names) * size, size, dimension)

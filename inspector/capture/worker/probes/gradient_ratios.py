@@ -15,11 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...protocol.trace import Place
 from ...protocol.values import Derivative
 from ..inputs.callables import Arguments
 from ..inputs.paths import path_text
+from ..program.wide import wide_array, widened, x64
 from .derivative_names import Named
-from .gradient_flow import Flow, Occurrence, Record
+from .gradient_flow import Flow, Occurrence, Record, Scale
 from .gradient_marks import Marking
 from .mapped_gradients import MAX_MOVED, Evaluation
 from .reference import on_one
@@ -59,9 +61,15 @@ def compared(function: Any, given: Arguments, seed: int) -> Checked:
     if not marking.calls:
         return Checked([], 0)
     random = np.random.default_rng(seed)
-    values = [_apart(np.asarray(leaves[number]), random) for number in places]
-    with on_one():
-        return Ratios(traced, values, marking).all()
+    with x64(True), on_one():
+        values = [_apart(_on_host(leaves[number]), random) for number in places]
+        return Ratios(widened(traced), values, marking).all()
+
+
+def _on_host(leaf: Any) -> Any:
+    """The values of an argument, wide; of keys on one device, as the others are."""
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
+    return jax.device_put(leaf, jax.local_devices()[0]) if is_key else wide_array(np.asarray(leaf))
 
 
 def _apart(value: Any, random: np.random.Generator) -> Any:
@@ -125,7 +133,8 @@ class Ratios:
 
     def _group(self, of: frozenset[Occurrence], leaves: list[int], last: list[Record], here: Arrays) -> Group:
         moved = [self._positions[each, leaf] for each in of for leaf in leaves]
-        size = max(1.0, *(float(np.max(np.abs(each), initial=0)) for each in self._values if each.dtype.kind == "f"))
+        floats = (each for each in self._values if jnp.issubdtype(each.dtype, jnp.floating))
+        size = max(1.0, *(float(np.max(np.abs(each), initial=0)) for each in floats))
         there = [
             (self._at(dict.fromkeys(moved, step)), self._at(dict.fromkeys(moved, -step)), 2 * step)
             for step in (STEP * size, 4 * STEP * size)
@@ -146,10 +155,10 @@ class Ratios:
 
 
 class Multiple(NamedTuple):
-    """A gradient, and a constant by which it is multiplied."""
+    """A gradient, and how many times it is taken."""
 
     record: Record
-    scale: float
+    scale: Scale
 
 
 Pair = tuple[float, float, float, Multiple]
@@ -194,10 +203,19 @@ class Group:
         ranked = sorted(self.pairs, key=lambda pair: _distance(pair[0], pair[1]))
         if not self.is_right:  # what is not scaled yet is the gradient: a learning rate comes after it
             ranked.sort(key=self._rank)
-        slope, change, spread, (record, _) = ranked[0]
+        slope, change, spread, (record, _) = next((each for each in ranked if _is_close(*each[:3])), ranked[0])
         if not self.is_right and (self.is_open or (self.is_multiple and not self._is_explained(slope, change, spread))):
             return None
-        return Derivative(named.function, argument, slope, change, spread, named.file, named.line, record.lines)
+        here = (named.function, argument, slope, change, spread, named.file, named.line, record.lines)
+        return Derivative(*here, *(self._factor(ranked) if self.is_right else ()))
+
+    def _factor(self, ranked: list[Pair]) -> tuple[float, Place | None] | tuple[()]:
+        """The constant, and its line, that a gradient which is right has in the place of sizes of axes."""
+        right = [pair for pair in ranked if _is_close(*pair[:3])]
+        slope, change, spread, (_, (_, factor, at)) = right[0]
+        if not factor or any(pair[3].scale.factor is None for pair in right):
+            return ()
+        return (factor, at) if self._is_explained(slope / factor, change, spread) else ()
 
     def _rank(self, pair: Pair) -> tuple[bool, ...]:
         """Order pairs by how well the axes explain them: those that the gradient was reduced over, then any."""
@@ -229,7 +247,7 @@ def _slopes(records: list[list[Record]], here: Arrays) -> Iterator[tuple[float, 
         if None in products:
             continue
         for scales in zip(*(each.scales for each in chosen), strict=False):
-            slope = sum(scale * (product or 0.0) for scale, product in zip(scales, products, strict=True))
+            slope = sum(scale.value * (product or 0.0) for scale, product in zip(scales, products, strict=True))
             yield slope, Multiple(chosen[0], scales[0])
 
 
@@ -251,7 +269,7 @@ def _changes(losses: list[Record], plus: Arrays, minus: Arrays, by: float) -> li
     """The change of the loss; both the sum and the mean along each axis along which losses differ."""
     if not losses:
         return []
-    scaled = [(each.scales[-1], plus[each.slot], minus[each.slot]) for each in losses]
+    scaled = [(each.scales[-1].value, plus[each.slot], minus[each.slot]) for each in losses]
     change = sum(scale * (one - other) for scale, one, other in scaled) / by
     found = [np.asarray(change)]
     for number, _ in reversed(list(enumerate(losses[0].axes))):

@@ -24,6 +24,7 @@ from ..inputs import arg_spec, callables
 from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted
 from ..program.avals import is_ref
+from ..program.wide import x64
 from . import gradient_ratios
 from .derivative_names import named
 from .watched_derivatives import Vjp, watched_by
@@ -51,20 +52,40 @@ def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seed: in
     while is_jitted(inner) and hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
     given = ((*bound_args, *args), {**bound_kwargs, **kwargs})
-    before = jax.config.jax_enable_x64
+    inside, nothing = _inside(inner, given, seed)
     problem = ""
     for bits in (64, 32):  # there are functions that take nothing in float64
-        jax.config.update("jax_enable_x64", bits == 64)
         try:
-            return _checked(inner, given, seed, bits)
+            with x64(bits == 64):
+                found = _outside(inner, given, seed, bits)
         except Exception as error:  # of the user's function, or of what cannot be called so
-            problem = f"{type(error).__name__}: {error}".partition("\n")[0]
-        finally:
-            jax.config.update("jax_enable_x64", before)
-    return Gradients((), problem)
+            problem = _text(error)
+            continue
+        checked = (*found.checked, *inside.derivatives)
+        return Gradients(checked, None if checked else nothing, found.left_out + inside.left_out)
+    return Gradients(tuple(inside.derivatives), None if inside.derivatives else problem, inside.left_out)
 
 
-def _checked(function: Any, given: callables.Arguments, seed: int, bits: int) -> Gradients:
+def _inside(function: Any, given: callables.Arguments, seed: int) -> tuple[gradient_ratios.Checked, str]:
+    """The derivatives that are taken inside of a shard_map, and why none are known where none are."""
+    leaves, tree = jax.tree.flatten(given)
+    values = [_valued(leaf, seed, index) for index, leaf in enumerate(leaves)]
+    try:
+        with _explicit_mesh(values):
+            found = gradient_ratios.compared(function, jax.tree.unflatten(tree, values), seed)
+    except Exception as error:  # of what cannot be evaluated on one device: other derivatives are known
+        return gradient_ratios.Checked([], 0), f"inside of shard_map: {_text(error)}"
+    if found.left_out:
+        return found, "where they are taken, inside of a shard_map, their sums over devices are not known"
+    return found, "the function takes no derivative of arrays with values"
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def _outside(function: Any, given: callables.Arguments, seed: int, bits: int) -> Comparison:
+    """The other derivatives, of a call in floats of some bits."""
     found = Comparison(seed)
     leaves, tree = jax.tree.flatten(given)
     dtype = np.dtype(f"float{bits}")
@@ -80,19 +101,7 @@ def _checked(function: Any, given: callables.Arguments, seed: int, bits: int) ->
         if not found.checked:
             with jax.disable_jit():
                 call()
-    inside = gradient_ratios.Checked([], 0)
-    nothing = "the function takes no derivative of arrays with values"
-    if bits == 64:  # in less, sums of differences say too little
-        wide = [_wide(leaf, dtype, seed, index) for index, leaf in enumerate(leaves)]
-        try:
-            with _explicit_mesh(wide):
-                inside = gradient_ratios.compared(function, jax.tree.unflatten(tree, wide), seed)
-        except Exception as error:  # of what cannot be evaluated on one device: other derivatives are known
-            nothing = f"inside of shard_map: {type(error).__name__}: {error}".partition("\n")[0]
-        if inside.left_out:
-            nothing = "where they are taken, inside of a shard_map, their sums over devices are not known"
-    checked = (*found.checked, *inside.derivatives)
-    return Gradients(checked, None if checked else nothing, found.left_out + inside.left_out)
+    return found
 
 
 def _explicit_mesh(leaves: list[Any]) -> AbstractContextManager[Any]:
@@ -207,6 +216,14 @@ class Comparison:
         shape, dtype = np.shape(leaf), jnp.result_type(leaf)
         values = np.ones(shape) if scalar and not shape else self.random.normal(size=shape)
         return _like(leaf, values.astype(dtype))
+
+
+def _valued(leaf: Any, seed: int, index: int) -> Any:
+    """An argument with values, of its own type."""
+    if is_ref(getattr(leaf, "aval", None)):
+        return jax.new_ref(jnp.copy(leaf[...]))
+    is_array = hasattr(leaf, "dtype") and hasattr(leaf, "shape")
+    return _like(leaf, arg_spec.concrete(leaf, seed, index)) if is_array else leaf
 
 
 def _wide(leaf: Any, dtype: Any, seed: int, index: int) -> Any:

@@ -26,6 +26,7 @@ from ..program.avals import entries
 from ..subject import meshes_in_context
 from .equations import bind
 from .probing import Prober
+from .several_axes import all_gather, psum_scatter
 from .sites import Mapped, Path, When
 
 
@@ -73,10 +74,13 @@ class Alone(Prober):
             return list(values), {}
         if name in ("psum_invariant", "psum2"):
             return [lax.psum(value, params["axes"]) for value in values], {}
-        if name == "all_gather_invariant":
+        if name in ("all_gather", "all_gather_invariant") and params.get("axis_index_groups") is None:
             (value,) = values
-            axis = params["all_gather_dimension"]
-            return [lax.all_gather(value, params["axis_name"], axis=axis, tiled=params["tiled"])], {}
+            dimension = params["all_gather_dimension"]
+            return [all_gather(value, params["axis_name"], dimension, tiled=params["tiled"])], {}
+        if name == "reduce_scatter" and params["axis_index_groups"] is None:
+            (value,) = values
+            return [psum_scatter(value, params["axis_name"], params["scatter_dimension"], tiled=params["tiled"])], {}
         if name == "ppermute":
             return [_permuted(value, params["axis_name"], params["perm"]) for value in values], {}
         return Prober.equation(self, equation, path, values)
@@ -116,7 +120,7 @@ def on_one() -> AbstractContextManager[Any]:
 
 def _permuted(value: Any, axes: Any, pairs: Any) -> Any:
     """A ppermute; JAX has it among values of one device for whole permutations only."""
-    everywhere = lax.all_gather(value, axes)
+    everywhere = all_gather(value, axes)
     place = lax.axis_index(axes)
     result = jnp.zeros_like(value)
     for source, target in pairs:
