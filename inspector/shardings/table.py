@@ -193,7 +193,7 @@ class _Maker:
             own = next(iter(shardings_of(operation)), None)
             actual = own if row is None else next(iter(shardings_at(flow, row)), None)
             name, place = self.places.at(location)
-            propagated, requested = (array_sharding(flow, each, manual, _rank(each)) for each in (own, target or own))
+            propagated, requested = (array_sharding(flow, each, manual, rank=0) for each in (own, target or own))
             # A constraint has what it asks for: what has not is another one, which XLA made one with its neighbour.
             if requested is not None and propagated is not None and not agrees(requested, propagated):
                 requested = propagated
@@ -260,10 +260,6 @@ class _Maker:
                 array, None if rank is None else array_sharding(self.flow, sharding, manual, rank)
             )
         return self._layouts[key].row(STAGE, role, value, name, span, place, requested, manual)
-
-
-def _rank(sharding: Sharding | None) -> int:
-    return 0 if sharding is None else len(sharding.dims)
 
 
 def _targets(before: ParsedStage | None) -> dict[int, Sharding | None]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import pytest
 from shardscope.inspector.communication.value_flow import Place, ValueFlow
 from shardscope.inspector.findings.support.hlo_values import MAX_CALLS, HloFlow, HloUse, HloValue
@@ -9,7 +12,7 @@ from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, ShardMa
 from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr
 from shardscope.inspector.ir.types import JaxType
-from shardscope.inspector.variance.held import axes_of
+from shardscope.inspector.variance.held import Held, axes_of, join, value_of
 from shardscope.inspector.variance.inference import Reading, infer
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
@@ -283,3 +286,15 @@ def described(found: HloUse | HloValue | None) -> object:
         case HloValue():
             return found.instruction.name, found.path, " ".join(call.name for call in found.calls)
     return None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_of_several_origins_over_one_axis_the_first_that_says_most_counts(count: int) -> None:
+    """To vary says more than to be a part of a sum, and to be sent more than to vary."""
+    says: tuple[tuple[Any, int], ...] = (("unreduced", 0), ("reduced", 0), ("varying", 1), ("exchanged", 2))
+    for states in product(says, repeat=count):
+        held = [Held("x", state, (str(number), None)) for number, (state, _) in enumerate(states)]
+        other = Held("a", "varying", ("a", 0))
+        most = max(range(count), key=lambda number: states[number][1])
+        assert value_of([*held, other]) == (other, held[most])
+        assert join((each,) for each in held) == (held[most],)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from shardscope.inspector.capture.protocol.values import Derivative, Gradients
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.worker.probes import gradients
 from shardscope.inspector.pipeline import inspect
@@ -167,3 +170,31 @@ def test_what_a_decorator_does_is_called() -> None:
         (derivative,) = gradients.check(function, (np.arange(1.0, 4.0),), {}, 0).checked
         assert derivative.argument == "x"
     assert gradients.check(loss, (np.arange(1.0, 4.0),), {}, 0).checked == ()
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("ratio", [1.0, 1.0 + 1e-6, 1.01, 2.0, 0.0, -1.0])
+@pytest.mark.parametrize("spread", [0.0, 0.5])
+def test_a_gradient_is_wrong_where_it_is_another_number(scale: float, ratio: float, spread: float) -> None:
+    """Not where differences are rounding alone, nor where they vary as much as they deviate: by numpy's `isclose`."""
+    each = Derivative("f", "x", ratio * scale, scale, spread * abs(ratio - 1) * scale, None, 0)
+    is_close = np.isclose(each.slope, each.difference, rtol=1e-3, atol=1e-9)
+    found = wrong_gradients(Gradients((each,), None))
+    assert [wrong.factor for wrong in found] == ([] if is_close or spread else [pytest.approx(ratio)])
+
+
+def test_the_gradient_of_a_constant_is_rounding() -> None:
+    def constant(x: Any) -> Any:
+        return (jnp.sin(x) ** 2 + jnp.cos(x) ** 2).sum()
+
+    def slope(x: Any) -> Any:
+        return jax.grad(constant)(x)
+
+    found = gradients.check(slope, (np.linspace(0.1, 3, 7),), {}, 0)
+    assert len(found.checked) == 1
+    assert wrong_gradients(found) == ()
+    tripled = replace(found.checked[0], slope=0.0, difference=3.0, spread=0.0)
+    (wrong,) = wrong_gradients(Gradients((tripled,), None))
+    assert wrong.factor == 0
+    (wrong,) = wrong_gradients(Gradients((replace(tripled, slope=3.0, difference=0.0),), None))
+    assert wrong.factor is None
