@@ -224,8 +224,10 @@ def _results(found: ParsedCollective) -> tuple[HloType, ...]:
         return tuple(leaves((found.done or outer).type))[:1]
     if found.done is not None:
         return tuple(leaves(found.done.type))
-    if outer.opcode in STARTS and isinstance(outer.type, TupleShape) and len(outer.type.elements) > 1:
-        # Without its done: a start gives its operands, then its results, then what the backend keeps for itself.
+    # Without its done: a start gives its operands, then its results, then what the backend keeps for itself; only that
+    # of an all-reduce gives the results alone, since these are of the operands' types.
+    gives_both = outer.opcode in STARTS and STARTS[outer.opcode] != "all-reduce"
+    if gives_both and isinstance(outer.type, TupleShape) and len(outer.type.elements) > 1:
         return tuple(leaves(outer.type.elements[1]))
     return tuple(leaves(outer.type))
 

@@ -80,6 +80,17 @@ def test_places_that_no_torus_has(place: int) -> None:
         assert machine_of(Program(damaged)) is None
 
 
+@pytest.mark.parametrize(("place", "core"), [(0, 0), ((1 << 12) - 1, 0), (0, 63), (0, 64), (1 << 12, 0)])
+def test_places_that_a_torus_may_have(place: int, core: int) -> None:
+    capture = load(KEPT / "target.capture")
+    assert capture.subject is not None
+    first, *others = (replace(each, coords=(0,) * len(each.coords)) for each in capture.subject.devices)
+    moved = replace(first, coords=(place, *first.coords[1:]), core=core)
+    machine = machine_of(Program(replace(capture, subject=replace(capture.subject, devices=(moved, *others)))))
+    assert (machine is not None) == (place < 1 << 12 and core < 64)
+    assert machine is None or machine.shape == (place + 1, *(1 for _ in first.coords[1:]))
+
+
 def check(program: Program, machine: Machine) -> None:
     stage = program.stage("hlo")
     assert stage is not None

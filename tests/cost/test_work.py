@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
+from shardscope.inspector.cost import matmul
 from shardscope.inspector.cost.collectives import with_estimates
 from shardscope.inspector.cost.function import cost_of
 from shardscope.inspector.cost.matmul import matmul_flops
@@ -73,6 +74,21 @@ def test_convolutions_count_what_numpy_would_multiply(
   %b = f32[{kernel},5,7]{{2,1,0}} parameter(1)
   ROOT %c = f32[3,{outputs},7]{{2,1,0}} convolution(%a, %b), window={{{window}}}, dim_labels=b0f_0io->b0f"""
     assert flops(text) == 2 * 3 * 7 * 5 * met
+
+
+@pytest.mark.parametrize(("kernel", "image"), [(1, 1), (5, 7), (60, 40)])
+def test_up_to_a_limit_what_meets_in_a_window_is_counted(
+    kernel: int, image: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With numpy's padding of `full` each of the one meets each of the other; beyond the limit padding counts."""
+    pad, outputs = kernel - 1, len(np.convolve(np.ones(kernel), np.ones(image)))
+    text = f"""
+  %a = f32[1,{image},1]{{2,1,0}} parameter(0)
+  %b = f32[{kernel},1,1]{{2,1,0}} parameter(1)
+  ROOT %c = f32[1,{outputs},1]{{2,1,0}} convolution(%a, %b), window={{size={kernel} pad={pad}_{pad}}}, dim_labels=b0f_0io->b0f"""  # noqa: E501
+    for limit in (kernel * outputs, kernel * outputs - 1):
+        monkeypatch.setattr(matmul, "MAX_WINDOW", limit)
+        assert flops(text) == 2 * (image * kernel if limit == kernel * outputs else kernel * outputs)
 
 
 def test_a_batched_product_written_as_a_convolution() -> None:

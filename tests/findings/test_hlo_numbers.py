@@ -9,7 +9,12 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
-from shardscope.inspector.findings.support.hlo_numbers import MAX_ELEMENTS, PartitionNumbers
+from shardscope.inspector.findings.support.hlo_numbers import (
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    MAX_EVALUATED,
+    PartitionNumbers,
+)
 from shardscope.inspector.findings.support.hlo_values import HloFlow, HloValue
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
@@ -142,3 +147,32 @@ def test_what_is_and_what_is_not_known(lines: str, of_how_many: int | None) -> N
     """Of one of another type, a wrong number of operands, or of elements, nothing is known."""
     found = evaluated(lines, of_how_many or PARTITIONS)["r"]
     assert (found and len(found)) == (of_how_many if of_how_many is None or of_how_many <= MAX_ELEMENTS else None)
+
+
+@pytest.mark.parametrize("steps", [1, MAX_DEPTH - 1, MAX_DEPTH, 5 * MAX_DEPTH])
+def test_one_instruction_behind_the_other(steps: int) -> None:
+    """Python's own stack holds a few times as many."""
+    lines = "  %n0 = s32[] constant(1)\n"
+    lines += "".join(f"  %n{number} = s32[] negate(%n{number - 1})\n" for number in range(1, steps + 1))
+    assert last(lines) == ((-1) ** steps if steps < MAX_DEPTH else None)
+
+
+@pytest.mark.parametrize("leaves", [1, 8, MAX_EVALUATED // 2, MAX_EVALUATED // 2 + 1, 2 * MAX_EVALUATED])
+def test_one_beside_the_other(leaves: int) -> None:
+    """A sum of pairs, and of pairs of these: one sum less than there are numbers."""
+    lines = "".join(f"  %n{number} = s32[] constant({number})\n" for number in range(leaves))
+    waiting = [f"n{number}" for number in range(leaves)]
+    while len(waiting) > 1:
+        one, other, *waiting = waiting
+        lines += f"  %{one}_ = s32[] add(%{one}, %{other})\n"
+        waiting.append(f"{one}_")
+    assert last(lines) == (sum(range(leaves)) if 2 * leaves - 1 <= MAX_EVALUATED else None)
+
+
+def last(lines: str) -> int | None:
+    """The scalar that the last instruction has everywhere, asked for alone."""
+    text = f"HloModule m, num_partitions=2\n\nENTRY %main (p: f32[]) -> f32[] {{\n{lines}}}\n"
+    module = parse_module(Source("f", text.encode()))
+    assert module.entry is not None
+    found = PartitionNumbers(HloFlow(module), 2).scalar(HloValue(module.entry.instructions[-1]))
+    return None if found is None or found[0] != found[1] else found[0]

@@ -6,9 +6,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.findings.rule import Rule
+from shardscope.inspector.findings.rule import Rule, keep_whole
 from shardscope.inspector.findings.rules import RULES, rule_named
 from shardscope.inspector.render.explained import rule_text, rules_page
+from shardscope.parsers.sharding_syntax.mesh import AxisRef
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -33,3 +34,11 @@ def test_words(rule: Rule) -> None:
     for code in (rule.faulty, rule.repaired):
         ast.parse(code)
         assert code in rule_text(rule).replace("\n      ", "\n")
+
+
+def test_parts_of_axes_are_named_by_their_axes() -> None:
+    """Each once, whole ones not: JAX's PartitionSpec takes names of axes alone."""
+    whole, first, second = AxisRef("y"), AxisRef("x", (1, 2)), AxisRef("x", (2, 2))
+    assert keep_whole([whole]) == keep_whole([]) == ""
+    assert keep_whole([first, whole, second]).startswith("keep 'x' whole where a reshape")
+    assert "'x', 'z' whole" in keep_whole([second, AxisRef("z", (2, 4))])

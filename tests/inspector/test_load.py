@@ -12,13 +12,14 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture import packed
-from shardscope.inspector.capture.dumps import MAX_NAMES
+from shardscope.inspector.capture.dumps import MAX_NAMES, MAX_WRAPPINGS
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.diff.passes import pass_changes
@@ -26,7 +27,7 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load, load_bytes
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.overview import attention
-from shardscope.parsers.errors import ParseError
+from shardscope.parsers.errors import ParseError, ShardscopeError
 
 from tests.conftest import SampleCapture
 
@@ -77,6 +78,17 @@ def test_compressed_texts(tmp_path: Path, pack: Callable[[bytes], bytes]) -> Non
     (tmp_path / "f").write_bytes(pack(TEXT))
     (stage,) = load(str(tmp_path / "f")).stages
     assert (stage.name, stage.source.data) == ("hlo", TEXT)
+
+
+@pytest.mark.parametrize("times", range(6))
+def test_packed_and_packed_again(tmp_path: Path, times: int) -> None:
+    """Nobody does so more often than the limit; a file that does may go on without end."""
+    data = TEXT
+    for _ in range(times):
+        data = gzip.compress(data)
+    (tmp_path / "f").write_bytes(data)
+    with nullcontext() if times <= MAX_WRAPPINGS else pytest.raises(ShardscopeError):
+        assert load(str(tmp_path / "f")).stages[0].source.data == TEXT
 
 
 def test_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,15 @@ OPERANDS = [
     ("f32[4] reduce-scatter(%a), replica_groups={{0,1},{2,3},{4,5},{6,7}}, dimensions={0}, to_apply=%add",
      ["f32[8]"], ["f32[4]"]),
     ("f32[8] collective-permute(%a), source_target_pairs={{0,1},{1,0}}", ["f32[8]"], ["f32[8]"]),
+    ("(f32[8], f32[16]) all-gather-start(%a), replica_groups={{0,1},{2,3},{4,5},{6,7}}, dimensions={0}",
+     ["f32[8]"], ["f32[16]"]),
+    ("((f32[8], bf16[4]), (f32[16], bf16[8])) all-gather-start(%a, %b), dimensions={0}",
+     ["f32[8]", "bf16[4]"], ["f32[16]", "bf16[8]"]),
+    ("f32[8] all-reduce-start(%a), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=%add", ["f32[8]"], ["f32[8]"]),
+    ("(f32[8], bf16[4]) all-reduce-start(%a, %b), replica_groups={{0,1,2,3,4,5,6,7}}, to_apply=%add",
+     ["f32[8]", "bf16[4]"], ["f32[8]", "bf16[4]"]),
+    ("(f32[8], f32[8], u32[], u32[]) collective-permute-start(%a), source_target_pairs={{0,1},{1,0}}",
+     ["f32[8]"], ["f32[8]"]),
     ("f32[6] ragged-all-to-all(%a, %a, %c, %c, %c, %c), replica_groups={{0,1,2,3,4,5,6,7}}", ["f32[8]"], ["f32[6]"]),
 ]  # fmt: skip
 

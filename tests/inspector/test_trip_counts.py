@@ -7,6 +7,7 @@ import operator
 import pytest
 from shardscope.inspector.capture.model import STAGES, Capture, Stage
 from shardscope.inspector.execution_counts.execution import count
+from shardscope.inspector.execution_counts.hlo_trip_count import MAX_STEPS
 from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.source import Source
 
@@ -155,6 +156,14 @@ ADDED = """
 
 %body"""
 
+
+def copies(count: int) -> str:
+    """Each of the one before."""
+    return "\n".join(
+        f"  %k{number} = s32[] copy(%{f'k{number - 1}' if number > 1 else 'i'})" for number in range(1, count + 1)
+    )
+
+
 REWRITTEN: dict[str, tuple[tuple[str, str], int | None]] = {
     "as it is": (("", ""), 4),
     "a fusion steps": (("s32[] add(%i, %step)", "s32[] fusion(%i, %step), kind=kLoop, calls=%inc"), 4),
@@ -170,6 +179,14 @@ REWRITTEN: dict[str, tuple[tuple[str, str], int | None]] = {
     ),
     "a call compares": (("pred[] compare(%i, %bound), direction=LT", "pred[] call(%bound, %i), to_apply=%below"), 4),
     "copies": (("%next = s32[] add(%i, %step)", "%k = s32[] copy(%i)\n  %next = s32[] add(%k, %step)"), 4),
+    "as many copies as are looked through": (
+        ("%next = s32[] add(%i, %step)", f"{copies(MAX_STEPS - 10)}\n  %next = s32[] add(%k{MAX_STEPS - 10}, %step)"),
+        4,
+    ),
+    "too many copies": (
+        ("%next = s32[] add(%i, %step)", f"{copies(MAX_STEPS + 1)}\n  %next = s32[] add(%k{MAX_STEPS + 1}, %step)"),
+        None,
+    ),
     "a copied start": (("tuple(%start, %p)", "tuple(%again, %p)"), 4),
     "an offset": (
         ("ROOT %c = pred[] compare(%i,", "%j = s32[] add(%bound, %i)\n  ROOT %c = pred[] compare(%j,"),

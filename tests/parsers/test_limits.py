@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.hlo import Operand, parse_module
+from shardscope.parsers.hlo import Operand, parse_module, references
 from shardscope.parsers.hlo.call import backend_config, parse_call
 from shardscope.parsers.hlo.reading import read_tables
 from shardscope.parsers.hlo.references import broken_references
@@ -22,6 +22,7 @@ from shardscope.parsers.mlir.locations import (
     NameLoc,
     UnknownLoc,
 )
+from shardscope.parsers.mlir.sdy_parser import parse_mesh
 from shardscope.parsers.mlir.statement import MAX_RESULTS, result_names
 from shardscope.parsers.mlir.text import MAX_RESOLVED, MlirText
 from shardscope.parsers.sharding_syntax.jax_arrays import PartitionSpec
@@ -118,6 +119,15 @@ def test_the_name_of_what_is_not_defined_is_marked() -> None:
     assert [text[each.span.start : each.span.end] for each in broken_references(module)] == [b"missing"]
 
 
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_long_text_that_no_compiler_laid_out_is_not_looked_through(
+    beyond: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = b"HloModule m\n\nENTRY e {\n  p = f32[2] parameter(0)\n  ROOT a = f32[2] add(p, missing)\n}\n"
+    monkeypatch.setattr(references, "MAX_UNPRINTED", len(text) - beyond)
+    assert len(list(broken_references(parse_module(Source("m", text))))) == (not beyond)
+
+
 @pytest.mark.parametrize("index", [(), (1,), (0, 12), (3, 0, 2)])
 def test_operands_have_indices(index: tuple[int, ...]) -> None:
     text = f"(x.1, y{''.join(f'#{number}' for number in index)}), channel_id=1".encode()
@@ -140,3 +150,16 @@ def test_the_reduction_of_a_spec_is_said_unless_it_is_a_sum(reduction: str, said
 @pytest.mark.parametrize("text", ['{"a": [1, "b"]}', '"{\\"a\\": [1, \\"b\\"]}"'])
 def test_a_backend_config_is_bare_or_in_a_string(text: str) -> None:
     assert backend_config(text) == {"a": [1, "b"]}
+
+
+@pytest.mark.parametrize("before", ["", " ", "mesh = "])
+def test_an_error_is_placed_where_its_piece_stands(before: str) -> None:
+    piece = '<["a"=2, "b"]>'
+    text = MlirText(Source("f", f"{before}{piece}\n".encode()))
+    with pytest.raises(ParseError) as raised:
+        text.read(piece, parse_mesh, 0)
+    with pytest.raises(ParseError) as alone:
+        parse_mesh(piece)
+    assert alone.value.problem.span.start > 0
+    assert raised.value.problem.source is text.source
+    assert raised.value.problem.span.start == len(before) + alone.value.problem.span.start

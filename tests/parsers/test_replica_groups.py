@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -170,3 +171,27 @@ def test_literals_of_bytes_as_numpy_writes_them(dtype: str, shape: tuple[int, in
     assert parse_integers(text).rows == tuple(map(tuple, array.tolist()))
     groups = parse_groups(text, lambda name: None)
     assert groups == ListGroups(tuple(tuple(device for device in row if device >= 0) for row in array.tolist()))
+
+
+def test_pieces_of_split_axes_are_digits() -> None:
+    """A place along an axis, written with the pieces' sizes as bases, has in each the place along that part."""
+    for size in (1, 2, 8, 12):
+        parts = [(pre, part) for pre in range(1, 13) for part in range(1, 13) if size % (pre * part) == 0]
+        for wanted in (*combinations(parts, 0), *combinations(parts, 1), *combinations(parts, 2)):
+            axes = [AxisRef("a", sub) for sub in wanted]
+            try:
+                pieces = MeshSyntax((("b", 3), ("a", size))).split(axes)
+            except ValueError:
+                (pre, part), (other, _) = sorted(wanted)
+                assert other % (pre * part)
+                continue
+            assert (pieces[0][0].name, pieces[0][1]) == ("b", 3)
+            sizes = [count for _, count in pieces[1:]]
+            assert math.prod(sizes) == size
+            assert {*axes} <= {axis for axis, _ in pieces}
+            for place in range(size):
+                digits = np.unravel_index(place, sizes) if sizes else ()
+                for (axis, count), digit in zip(pieces[1:], digits, strict=True):
+                    pre, part = axis.sub or (1, size)
+                    assert count == part
+                    assert digit == place // (size // (pre * part)) % part

@@ -43,7 +43,7 @@ def test_an_excerpt_is_a_window_of_the_line(start: str, blanks: int, end: str, d
     first = data.draw(st.integers(0, len(line)))
     last = data.draw(st.integers(first, len(line)))
     bytes_of = [len(line[:place].encode()) for place in (first, last)]
-    above = data.draw(st.sampled_from(["", "over\n", "é\n\n"]))
+    above = data.draw(st.sampled_from(["", "\n", "over\n", "é\n\n"]))
     below = data.draw(st.sampled_from(["", "\n", "\nunder"]))
     skipped = len(above.encode())
     shown, carets = (
