@@ -40,6 +40,12 @@ def test_equal_captures_make_equal_files(tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
+def test_a_file_says_nothing_of_when_it_was_written(tmp_path: Path) -> None:
+    """Four bytes behind the first four, by RFC 1952: zero where no time is known."""
+    save(FULL, tmp_path / "a")
+    assert (tmp_path / "a").read_bytes()[4:8] == bytes(4)
+
+
 def test_opened_without_jax(tmp_path: Path) -> None:
     save(FULL, tmp_path / "c.shardscope")
     text = (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
+from shardscope.inspector.communication.gradients import gradients_of
 from shardscope.inspector.communication.value_flow import Place, ValueFlow
+from shardscope.inspector.findings.support.blocks import _of_product
 from shardscope.inspector.findings.support.hlo_values import MAX_CALLS, HloFlow, HloUse, HloValue
 from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, ShardMap, Variable
 from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
@@ -298,3 +302,84 @@ def test_of_several_origins_over_one_axis_the_first_that_says_most_counts(count:
         most = max(range(count), key=lambda number: states[number][1])
         assert value_of([*held, other]) == (other, held[most])
         assert join((each,) for each in held) == (held[most],)
+
+
+SUMMED = """HloModule m, num_partitions=2
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+
+ENTRY %main (a: f32[4], b: f32[4], c: f32[4]) -> f32[4] {
+  %a = f32[4] parameter(0)
+  %b = f32[4] parameter(1)
+  %c = f32[4] parameter(2)
+  %first = f32[4] all-reduce(%a), replica_groups={{0,1}}, to_apply=%add
+  %second = f32[4] all-reduce(%b), replica_groups={{0,1}}, to_apply=%add
+  %between = f32[4] STEP
+  ROOT %both = f32[4] add(%between, %second)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "is_linear"),
+    [
+        ("copy(%first)", True),
+        ("negate(%first)", True),
+        ("multiply(%first, %c)", True),
+        ("multiply(%c, %first)", True),
+        ("divide(%first, %c)", True),
+        ("divide(%c, %first)", False),
+        ("exponential(%first)", False),
+        ("maximum(%first, %c)", False),
+    ],
+)
+def test_sums_that_are_added_are_one_gradient(step: str, is_linear: bool) -> None:
+    """As far as what is between is linear in the first, which numpy says: twice as much of it gives twice as much."""
+    operation, operands = step.rstrip(")").replace("%", "").split("(")
+    named: dict[str, Any] = {"copy": np.copy, "exponential": np.exp, "negate": np.negative}
+    apply = named.get(operation) or getattr(np, operation)
+
+    def result(first: float) -> float:
+        return float(apply(*({"first": first, "c": 3.0}[name] for name in operands.split(", "))))
+
+    assert (result(4.0) == 2 * result(2.0)) == is_linear
+    module = parse_module(Source("s", SUMMED.replace("STEP", step).encode()))
+    sums = [Place(each) for each in module.with_opcode({"all-reduce"})]
+    found = gradients_of(ValueFlow(module), sums)
+    assert (len({*found.values()}) == 1) == is_linear
+
+
+def test_onward_uses_have_as_many_elements() -> None:
+    small = Variable("s", JaxType("f32[]"))
+    inner = Jaxpr((), variables("i"), (equation("o", "neg", "i"),), ("o",))
+    outer = Jaxpr(
+        (),
+        variables("a"),
+        (
+            equation("b", "neg", "a"),
+            Equation("reduce_sum", ("a",), (small,)),
+            equation("c", "sin", "a"),
+            equation("d", "jit", "a", ("jaxpr", 1)),
+        ),
+        ("b", "s", "c", "d"),
+    )
+    flow = JaxprFlow(print_jaxpr(JaxprProgram((), (outer, inner))))
+    taken = {"neg", "reduce_sum"}
+    assert set(flow.onward(At(0, "a"), taken)) == {At(0, "b"), At(1, "i")}
+    assert set(flow.onward(At(1, "i"), taken)) == {At(1, "o")}
+    assert set(flow.onward(At(1, "o"), taken)) == {At(0, "d")}
+    assert flow.type_of(At(0, "s")) == small.type
+    assert flow.type_of(At(0, "unknown")) is None
+    assert set(flow.onward(At(0, "unknown"), taken)) == set()
+
+
+def test_of_a_product_without_its_numbers_nothing_is_known() -> None:
+    plain = equation("c", "dot_general", "a b")
+    numbered = replace(plain, params=(("dimension_numbers", "(([1], [0]), ([], []))"),))
+    for position in range(3):
+        assert _of_product(plain, position, 2, 0) is None
+    assert _of_product(numbered, 2, 2, 0) is None

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.findings.fixes.constraints import _both
 from shardscope.inspector.findings.rule import Rule, keep_whole
 from shardscope.inspector.findings.rules import RULES, rule_named
+from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.explained import rule_text, rules_page
-from shardscope.parsers.sharding_syntax.mesh import AxisRef
+from shardscope.inspector.shardings.spelled import from_spec
+from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
+from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -42,3 +48,32 @@ def test_parts_of_axes_are_named_by_their_axes() -> None:
     assert keep_whole([whole]) == keep_whole([]) == ""
     assert keep_whole([first, whole, second]).startswith("keep 'x' whole where a reshape")
     assert "'x', 'z' whole" in keep_whole([second, AxisRef("z", (2, 4))])
+
+
+MESH = MeshSyntax((("data", 4), ("model", 2)))
+
+WRITTEN = {
+    "P('data', None)": "{devices=[4,1,2]<=[8] last_tile_dim_replicate}",
+    "P(None, 'data')": "{devices=[1,4,2]<=[8] last_tile_dim_replicate}",
+    "P('model', None)": "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}",
+    "P(None, 'model')": "{devices=[1,2,4]<=[4,2]T(1,0) last_tile_dim_replicate}",
+}
+"""As JAX writes them over this mesh."""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "spec"),
+    [
+        ("P('data', None)", "P(None, 'model')", "P('data', 'model')"),
+        ("P('data', None)", "P('model', None)", "P(('model', 'data'), None)"),
+        ("P('data', None)", "P(None, 'data')", "P(None, 'data')"),
+        ("{devices=[2,1,4]<=[8] last_tile_dim_replicate}", "P(None, 'model')", None),
+        ("{devices=[8,1]7,6,5,4,3,2,1,0}", "P(None, 'model')", None),
+        ("{unknown}", "P(None, 'model')", None),
+    ],
+)
+def test_a_step_between_two_shardings_is_one_that_code_can_name(before: str, after: str, spec: str | None) -> None:
+    """Over whole axes of the mesh, each once: JAX's PartitionSpec takes nothing else."""
+    report = replace(inspect(Capture()), meshes=(MESH,))
+    found = _both(report, WRITTEN.get(before, before), WRITTEN[after])
+    assert found == (None if spec is None else from_spec(parse_spec(spec), MESH, 2))

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from shardscope.inspector.render.renderers import RENDERERS, Kind, renderer
 from shardscope.inspector.render.table import Column, Detail, Row, Table
-from shardscope.inspector.render.text.tables import left_out, table_section
+from shardscope.inspector.render.text.tables import code_lines, left_out, table_section
 
 from shardscope.commands import load
 
@@ -62,3 +62,16 @@ def test_details_stand_under_their_row_and_end_at_the_edge() -> None:
     with console.capture() as printed:
         console.print(table_section(table))
     assert [line.rstrip() for line in printed.get().splitlines()] == [*told]
+
+
+def test_lines_of_a_diff_have_the_colours_that_git_gives_them() -> None:
+    """All but the lines with the names of the files, which stand elsewhere."""
+    diff = "--- a.py\n+++ b.py\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n-\n+"
+    assert [(line.plain, str(line.style)) for line in code_lines(diff)] == [
+        ("@@ -1,2 +1,2 @@", "dim"),
+        (" same", ""),
+        ("-old", "red"),
+        ("+new", "green"),
+        ("-", "red"),
+        ("+", "green"),
+    ]
