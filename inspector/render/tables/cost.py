@@ -104,6 +104,7 @@ def memory(report: Report) -> Table:
         rows=tuple(_memory_row(key, values) for key, values in ordered),
         heading="" if account is None else f"Memory per device{_verdict(peak)}",
         above=() if account is None else tuple(_account(account, peak, report)),
+        empty_text="Not available: the program was not compiled here." if account is None else "",
         most=12,
         unit="line",
     )

@@ -6,7 +6,7 @@ sections in full.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
 
@@ -17,13 +17,14 @@ from ...report import Finding, Report
 from ..finding_facts import notes_text
 from ..overview import attention, in_order, nothing_sent
 from ..renderers import SECTIONS
+from ..table import Table
 from ..tables import tables_in
 from ..tables.captured import worst_problems
 from ..tables.communication import communication
 from ..tables.findings import matters
 from ..tables.shardings import only_written, shardings
 from .opening import explanation, failure, subject_lines
-from .tables import data, table_section, text_of
+from .tables import data, section, table_section, text_of
 
 WIDTH = 1000
 """Columns in which two states of a part are compared."""
@@ -94,10 +95,17 @@ def _parts(report: Report, details: Collection[str], printed: frozenset[Finding]
     if "shardings" not in details and only_written(report):
         yield table_section(shardings(report))
     for name in details:
-        for table in tables_in(name):
-            yield table_section(table(report))
+        tables = [table(report) for table in tables_in(name)]
+        parts = [part for table in tables if (part := table_section(table)) is not None]
+        yield from parts if parts or details == SECTIONS else _reasons(name, tables)
     if not details and report.capture.failure is None and not _is_short(report, details):
         yield Text(f"more: -v, or --details {','.join(SECTIONS)}", "dim")
+
+
+def _reasons(name: str, tables: Sequence[Table]) -> Iterator[RenderableType]:
+    """The title of a section that has nothing to show, and why it has nothing."""
+    if reasons := dict.fromkeys(table.empty_text for table in tables if table.empty_text):
+        yield section(name.capitalize(), [data(reason) for reason in reasons])
 
 
 def _state(report: Report) -> RenderableType | None:
