@@ -18,6 +18,7 @@ from ..catalog.spellings import is_kernel
 _MARK = re.compile(rb"~op(\d{1,9})~/?")
 _MARKS = re.compile(rb"(?:~op\d{1,9}~/?)*+")
 _NAME = re.compile(rb'"[^"\n]*~op\d{1,9}~[^"\n]*"')
+_BOUND = re.compile(rb"[:;()/]")
 _SEVERAL = re.compile(rb"\((?:~op\d{1,9}~[:;]?)+\)/?")
 
 Tags = bytes
@@ -91,11 +92,10 @@ def _is_last(name: bytes, start: int) -> bool:
     """Return whether no component but a kernel's follows, up to the next of several joined names."""
     start = _MARKS.match(name, start).end()  # type: ignore[union-attr]
     depth = 0
-    text = name[start:].decode("latin-1")
-    for position, character in enumerate(text):
-        if depth == 0 and character in ":;)/":
-            return character != "/" or is_kernel(re.split("[:;)/]", text[position + 1 :])[0])
-        depth += (character == "(") - (character == ")")
+    for found in _BOUND.finditer(name, start):
+        if depth == 0 and found[0] != b"(":
+            return found[0] != b"/" or is_kernel(re.split(b"[:;)/]", name[found.end() :])[0].decode("latin-1"))
+        depth += (found[0] == b"(") - (found[0] == b")")
     return True
 
 

@@ -19,6 +19,8 @@ O = TypeVar("O", bound=Owner)  # noqa: E741
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_NOTHING = object()
+
 
 def derived(analysis: Callable[Concatenate[O, P], T]) -> Callable[Concatenate[O, P], T]:
     """An analysis of an owner that is done once for each of its further arguments, which are compared as keys are."""
@@ -26,8 +28,9 @@ def derived(analysis: Callable[Concatenate[O, P], T]) -> Callable[Concatenate[O,
     @wraps(analysis)
     def kept(owner: O, *args: P.args, **kwargs: P.kwargs) -> T:
         key = (analysis, args, *kwargs.items())
-        if key not in owner.derived:
-            owner.derived[key] = analysis(owner, *args, **kwargs)
-        return owner.derived[key]  # type: ignore[return-value]
+        found = owner.derived.get(key, _NOTHING)
+        if found is _NOTHING:
+            found = owner.derived[key] = analysis(owner, *args, **kwargs)
+        return found  # type: ignore[return-value]
 
     return kept  # type: ignore[return-value]

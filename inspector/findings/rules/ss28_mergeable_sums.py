@@ -28,8 +28,8 @@ UNCHANGED = ("copy", "bitcast", "reshape", "transpose")
 """Opcodes with which a sum stays a sum of as many bytes."""
 
 
-_Key = tuple[Collective, ArrayType | None, tuple[Frame, ...]]
-"""A sum: its collective, and if that has several, its type and where it is written, by line and column."""
+_Key = tuple[int, ArrayType | None, tuple[Frame, ...]]
+"""A sum: where its collective begins in the text, and if that has several, its type and where it is written, by line and column."""
 
 
 class _Sum(NamedTuple):
@@ -43,7 +43,7 @@ class _Sum(NamedTuple):
     @property
     def key(self) -> _Key:
         """The same for the same sum."""
-        return self.collective, self.type, self.source.stack if self.travels else ()
+        return self.collective.span.start, self.type, self.source.stack if self.travels else ()
 
     @property
     def is_scalar(self) -> bool:
@@ -64,8 +64,8 @@ class _Sum(NamedTuple):
 def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
     needless = Counter(_of_equal_values(report))
-    alone = {collective for collective, _, written in needless if not written}
-    sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each not in alone)
+    alone = {start for start, _, written in needless if not written}
+    sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each.span.start not in alone)
     starts = {each.span.start: each for each in sums if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     summed: dict[tuple[int, int], list[_Sum]] = {}
@@ -118,9 +118,9 @@ def _of_equal_values(report: Report) -> Iterator[_Key]:
         for number, axes in enumerate(equal_along(flow, place)):
             compiled = sum_compiled_as(report, flow, place, number) if axes and axes == place.equation.axes else None
             if compiled is not None and len(compiled.result_types) == 1:
-                yield compiled, None, ()
+                yield compiled.span.start, None, ()
             elif compiled is not None:
-                yield compiled, place.equation.outputs[number].type.array, flow.source(place).stack
+                yield compiled.span.start, place.equation.outputs[number].type.array, flow.source(place).stack
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:

@@ -114,10 +114,10 @@ def _from(flow: Dataflow, source: Node, dim: int, axis: AxisRef) -> Iterator[Det
     for row in flow.users(source):
         if axis.name in flow.rows[row].manual:
             continue
-        after = _after(flow, row, source, dim, axis, {})
+        after = _place_after(flow, row, source, dim)
         if after is None or after[0].kind != "result" or _is_cut(flow, *after, axis):
             continue
-        way = _followed(flow, after, axis)
+        way = _followed(flow, after, axis) if _agree(flow, row, source, dim, axis, {}) else None
         if way is not None:
             dims = axes_of(flow, after[0])
             elsewhere = next((other for other, axes in enumerate(dims) if axis in axes), None)
@@ -195,8 +195,13 @@ def _after(
     flow: Dataflow, row: int, node: Node, dim: int, axis: AxisRef, way: Mapping[Node, int]
 ) -> tuple[Node, int] | None:
     """Return the operand's dimension in the result; None if the operation needs more than a part of it."""
-    operands = flow.operands(row)
-    position = operands.index(node)
+    after = _place_after(flow, row, node, dim)
+    return after if after is not None and _agree(flow, row, node, dim, axis, way) else None
+
+
+def _place_after(flow: Dataflow, row: int, node: Node, dim: int) -> tuple[Node, int] | None:
+    """Return the operand's dimension in the result, whatever the sharding; None if it is in none, or is summed."""
+    position = flow.operands(row).index(node)
     if flow.rows[row].name == "sdy.manual_computation":
         return Node("block", row, position), dim
     loop = row if flow.rows[row].name == "stablehlo.while" else flow.carried_by(row)
@@ -217,11 +222,22 @@ def _after(
     factors = tensor[dim] if dim < len(tensor) else ()
     if len(factors) != 1 or factors[0] in (*rule.need_replication, *rule.permutation, *rule.reduction):
         return None
-    for number, operand in enumerate(operands):
-        if operand is not None and not _agrees(flow, rule, number, operand, factors, axis, operand in way):
-            return None
     place = next((place for place, other in enumerate(rule.results[0]) if other == factors), None)
     return None if place is None else (Node("result", row, 0), place)
+
+
+def _agree(flow: Dataflow, row: int, node: Node, dim: int, axis: AxisRef, way: Mapping[Node, int]) -> bool:
+    """Return whether an operation takes its operands as they are, with a dimension of one of them cut by an axis."""
+    rule = rule_of_row(flow, row)
+    operands = flow.operands(row)
+    position = operands.index(node)
+    tensor = () if rule is None or position >= len(rule.operands) else rule.operands[position]
+    if rule is None or dim >= len(tensor):
+        return True
+    return all(
+        operand is None or _agrees(flow, rule, number, operand, tensor[dim], axis, operand in way)
+        for number, operand in enumerate(operands)
+    )
 
 
 def _agrees(
