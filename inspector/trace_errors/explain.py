@@ -14,13 +14,14 @@ from ..findings.fixes.apply import captured_with
 from ..findings.fixes.numbers import Comparison, compared, for_numbers
 from ..findings.fixes.verify import verified
 from ..findings.policy import Policy
-from ..ir.program import Program
 from ..pipeline import inspect
 from ..report import Explanation, Fix, Report, Trial
-from . import carries, explicit, explicit_bodies, operations, specs, unreduced, whole
+from . import carries, explicit, explicit_bodies, mapped_arguments, operations, specs, unreduced, whole
 from .failed import Failed
 
-EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Explanation | None]], ...] = (
+_Explain = Callable[[Failed, re.Match[str]], Explanation | None]
+
+EXPLAINERS: tuple[tuple[re.Pattern[str], _Explain], ...] = (
     (specs.LACKS_AXES, specs.explain_lacking_axes),
     (carries.CARRY, carries.explain_carry),
     (carries.BRANCHES, carries.explain_branches),
@@ -39,7 +40,7 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], Callable[[Failed, re.Match[str]], Expla
     (explicit.UPDATE, explicit.explain_update),
     (explicit.SCATTER, explicit.explain_scatter),
     (explicit.CONSTRAINT, explicit.explain_constraint),
-    (explicit.IN_SPECS, explicit.explain_in_specs),
+    (mapped_arguments.IN_SPECS, mapped_arguments.explain_in_specs),
     (explicit_bodies.CARRY, explicit_bodies.explain_carry),
     (explicit_bodies.BRANCHES, explicit_bodies.explain_branches),
     (explicit_bodies.CONVOLUTION, explicit_bodies.explain_convolution),
@@ -76,25 +77,32 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
         return None if found.failure is not None else inspect(found)
 
     failed = Failed(report.program, failure, unchecked)
-    matches = ((explain, pattern.search(failed.said)) for pattern, explain in EXPLAINERS)
-    explanation = next(filter(None, (explain(failed, said) for explain, said in matches if said is not None)), None)
+    explanation = next(filter(None, (explain(failed, said) for explain, said in _explainers(failed.said))), None)
     if explanation is None:
         return report
-    trials = _Trials(report.program, request, tell)
+    trials = _Trials(failed, request, tell)
     return replace(report, explanation=replace(explanation, fixes=tuple(trials.tried(explanation.fixes))))
+
+
+def _explainers(said: str) -> Iterator[tuple[_Explain, re.Match[str]]]:
+    """Yield the explainers that know a message, in order, with what they read in it."""
+    matches = ((explain, pattern.search(said)) for pattern, explain in EXPLAINERS)
+    return ((explain, match) for explain, match in matches if match is not None)
 
 
 class _Trials:
     """Traces a function with a change; if it may run, also compares what it gives with what it gives unchecked."""
 
-    def __init__(self, program: Program, request: Request, tell: Callable[[str], None]) -> None:
-        self._program, self._tell = program, tell
+    def __init__(self, failed: Failed, request: Request, tell: Callable[[str], None]) -> None:
+        self._program, self._tell = failed.program, tell
+        self._explain = next(_explainers(failed.said))[0]
         self._runs = request.live and request.target == "cpu"
         self._request = for_numbers(replace(request, only_trace=not self._runs, live=self._runs))
 
     def tried(self, fixes: tuple[Fix, ...]) -> Iterator[Fix]:
-        """The fixes with which it traces, one for each title, then those that take a person to write them."""
+        """The fixes with which it traces, one for each title, those with which it fails otherwise, and mere advice."""
         traced: set[str] = set()
+        others: dict[str, Fix] = {}
         for fix in [each for each in fixes if each.edits][:MAX_TRIALS]:
             if fix.title not in traced:
                 self._tell("trying a change")
@@ -102,14 +110,19 @@ class _Trials:
                 if tried.verified:
                     traced.add(fix.title)
                     yield tried
+                elif tried.trial is not None:
+                    others.setdefault(fix.title, tried)
+        yield from (fix for title, fix in others.items() if title not in traced)
         yield from (fix for fix in fixes if not fix.edits and fix.title not in traced)
 
     def _trial(self, fix: Fix) -> Trial | None:
+        """What came of a change; None where it could not be tried, or the error is still there, or is unknown."""
         found = captured_with(self._program, self._request, fix.edits)
         if found is None:
             return None
         if found.failure is not None and found.failure.phase != "run":
-            return Trial(False, found.failure.message.partition("\n")[0])
+            has_gone = next(_explainers(found.failure.said), (None,))[0] not in (None, self._explain)
+            return Trial(False, found.failure.message.partition("\n")[0].rstrip(" :")) if has_gone else None
         numbers = compared(self._unchecked, found.execution) if self._runs else Comparison("not compared")
         return Trial(True, "", values=numbers.values, changes=numbers.changes)
 

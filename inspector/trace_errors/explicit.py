@@ -28,7 +28,6 @@ UPDATE = re.compile(
 )
 SCATTER = re.compile(r"`\.at\[\.\.\.\]\.set/add.*?operand=\S*?(\w+\[\S*?\])\)?, .*?updates=\S*?(\w+\[\S*?\])")
 CONSTRAINT = re.compile(rf"acts as an assert.*?array sharding: {SPEC} did not match the sharding provided: {SPEC}")
-IN_SPECS = re.compile(rf"in_specs passed to shard_map: {SPEC} does not match the specs of the input: {SPEC} for arg")
 
 _SPEC = re.compile(f"spec={SPEC}")
 ORDINALS = ("first", "second", "third", "fourth")
@@ -153,21 +152,6 @@ def explain_constraint(failed: Failed, said: re.Match[str]) -> Explanation:
     return Explanation(
         "with_sharding_constraint does not reshard over explicit axes: it only compares", steps, tuple(fixes)
     )
-
-
-def explain_in_specs(failed: Failed, said: re.Match[str]) -> Explanation:
-    """Explain an argument of a shard_map that is sharded differently from its in_spec."""
-    wanted, given = (spec_of(text) for text in said.groups()[:2])
-    steps = (
-        StoryStep(f"the argument is sharded as {text_of(given)}", failed.place),
-        StoryStep(f"its in_spec is {text_of(wanted)}", failed.place),
-    )
-    fixes = [
-        Fix(f"reshard the argument to {text_of(wanted)}", edits)
-        for placed in operands(failed)
-        for edits in resharded_at(failed, placed, wanted)
-    ]
-    return Explanation("an argument of the shard_map is sharded differently from its in_spec", steps, tuple(fixes))
 
 
 def explain_reshape(failed: Failed, said: re.Match[str]) -> Explanation:

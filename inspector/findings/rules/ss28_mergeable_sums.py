@@ -29,7 +29,7 @@ UNCHANGED = ("copy", "bitcast", "reshape", "transpose")
 
 
 _Key = tuple[int, ArrayType | None, tuple[Frame, ...]]
-"""A sum: where its collective begins in the text, and if that has several, its type and where it is written, by line and column."""
+"""A sum: where its collective begins in the text, and if that has several, its type and the line that it is from."""
 
 
 class _Sum(NamedTuple):

@@ -1,0 +1,74 @@
+"""A shard_map over explicit axes, called with arrays that nobody sharded: what is said to mend it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.findings.fixes.apply import edited
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.finding_facts import verdict
+from shardscope.inspector.report import Explanation
+from shardscope.inspector.trace_errors.explain import explained
+
+pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
+
+SCRIPT = """\
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = {mesh}
+
+
+@partial(jax.shard_map, mesh=mesh, in_specs=(P("data", "model"), P("model")), out_specs=P("data"))
+def layer(x, w):
+    return {result}
+
+
+inputs = jnp.ones((16, 32)), jnp.ones((32, 8))
+"""
+
+MESHES = (
+    'jax.make_mesh((4, 2), ("data", "model"))',
+    'jax.make_mesh((4, 2), axis_names=["data", "model"])',
+    'jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Explicit, AxisType.Explicit))',
+)
+
+
+def _explained(script: Path, mesh: str, result: str) -> tuple[Explanation, Capture]:
+    """The explanation, and a capture of the script with its first fix."""
+    script.write_text(SCRIPT.format(mesh=mesh, result=result))
+    request = Request(f"{script}:layer")
+    report = explained(inspect(last_capture(request)), request)
+    found = report.explanation
+    assert found is not None
+    changed = edited(report.program, found.fixes[0].edits)
+    assert changed is not None
+    script.write_bytes(changed[str(script)])
+    return found, last_capture(request)
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_the_mesh_with_automatic_axes_is_offered(tmp_path: Path, mesh: str) -> None:
+    found, mended = _explained(tmp_path / "script.py", mesh, "jax.lax.psum(x @ w, 'model')")
+    assert verdict(found.fixes[0]) == "traces and keeps the numbers"
+    assert mended.complete
+    assert mended.failure is None
+    line = 1 + SCRIPT.splitlines().index(next(each for each in SCRIPT.splitlines() if "in_specs" in each))
+    assert [step.source.frame and step.source.frame.line for step in found.steps] == [None, line]
+
+
+def test_an_error_behind_the_error_is_told(tmp_path: Path) -> None:
+    found, mended = _explained(tmp_path / "script.py", MESHES[0], "x @ w")
+    assert mended.failure is not None
+    assert "in_specs" not in mended.failure.said
+    message = mended.failure.message.splitlines()[0].rstrip(":")
+    assert verdict(found.fixes[0]) == f"mends this, then tracing fails otherwise ({message})"
+    assert verdict(found.fixes[1]) == "not tried"
+    assert "jax.device_put" in found.fixes[1].title
