@@ -34,8 +34,10 @@ class EntryChains:
 
         What a loop hands on from one iteration to the next is not followed.
         """
-        start = self._places[value.equation]
-        before: dict[Key, Key | None] = {(start.jaxpr, value.value): None}
+        start = self._places[value.equation].jaxpr, value.value
+        if self._values[start] is not value:
+            return (value,)  # older JAX calls all values that are not used `_`
+        before: dict[Key, Key | None] = {start: None}
         waiting = list(before)
         for key in waiting:
             if self._begins(key, entry):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jax
+
 from .conftest import Python
 
 NOTEBOOK = """
@@ -84,5 +86,6 @@ def test_cells_of_a_recorded_notebook(python: Python, tmp_path: Path) -> None:
     assert "In[3]" in json.dumps(step)
     report = python("-m", "shardscope", "open", "trace", "--module", "step", "--format", "text", "--details", "all")
     assert report.stdout.startswith("In[3]:step"), report.stderr
-    assert "In[2]:2 layer" in report.stdout
+    # Older JAX gives what is in a shard_map the line of the call.
+    assert "In[2]:2 layer" in report.stdout or jax.__version_info__ < (0, 8)
     assert "ipykernel" not in report.stdout
