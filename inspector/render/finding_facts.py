@@ -104,7 +104,7 @@ def verdict(fix: Fix) -> str:
     if fix.trial is None:
         return "not tried"
     if not fix.verified:
-        return f"mends this, then tracing fails otherwise ({fix.trial.why})"
+        return f"fixes this, but then tracing fails ({fix.trial.why})"
     match fix.trial.values:
         case "equal" | "close":
             return "traces and keeps the numbers"

@@ -116,7 +116,7 @@ class _Trials:
         yield from (fix for fix in fixes if not fix.edits and fix.title not in traced)
 
     def _trial(self, fix: Fix) -> Trial | None:
-        """What came of a change; None where it could not be tried, or the error is still there, or is unknown."""
+        """The result of a change; None where it could not be tried, or the error is still there, or is unknown."""
         found = captured_with(self._program, self._request, fix.edits)
         if found is None:
             return None

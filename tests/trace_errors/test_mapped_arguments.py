@@ -69,6 +69,6 @@ def test_an_error_behind_the_error_is_told(tmp_path: Path) -> None:
     assert mended.failure is not None
     assert "in_specs" not in mended.failure.said
     message = mended.failure.message.splitlines()[0].rstrip(":")
-    assert verdict(found.fixes[0]) == f"mends this, then tracing fails otherwise ({message})"
+    assert verdict(found.fixes[0]) == f"fixes this, but then tracing fails ({message})"
     assert verdict(found.fixes[1]) == "not tried"
     assert "jax.device_put" in found.fixes[1].title
