@@ -122,6 +122,27 @@ def test_a_function_that_returns_nothing_is_refused(captured: Captured) -> None:
     assert capture.stage("hlo") is None
 
 
+@pytest.mark.parametrize("jit", ["", "@jax.jit"])
+@pytest.mark.parametrize("use", ["float(x.sum())", "np.asarray(x)", "x.sum() > 0 and 1"])
+def test_a_loop_that_looks_at_values_is_several_programs(captured: Captured, jit: str, use: str) -> None:
+    failure = captured(
+        f"""
+        import jax, jax.numpy as jnp, numpy as np
+        step = jax.jit(lambda x: x * 2)
+        {jit}
+        def main():
+            x = step(jnp.ones(8))
+            return {use}
+        """,
+        function="main",
+    ).failure
+    assert failure is not None
+    assert failure.kind == "function"
+    assert "shardscope" not in failure.details
+    assert "Error: " in failure.message
+    assert ("if it runs several programs, see them with: shardscope trace" in (failure.hint or "")) == (not jit)
+
+
 CLOSED_OVER = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P

@@ -29,6 +29,9 @@ _FRAME = r'  File "([^"]+)", line \d+'
 
 _JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "--------------------")
 
+HINT = "hint: "
+"""The beginning of a note that says what to do about an exception."""
+
 _HEADER = "Traceback (most recent call last):"
 
 
@@ -52,6 +55,8 @@ def describe(error: BaseException, phase: Phase) -> Failure:
                 oldest = ".".join(map(str, OLDEST_JAX))
                 old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
+    notes = [str(note) for note in getattr(error, "__notes__", ()) if str(note).startswith(HINT)]
+    hint = notes[0].removeprefix(HINT) if notes else hint
     return Failure("function", message, phase, story(error), hint, text_of(error), user_stack(error))
 
 
@@ -73,7 +78,7 @@ def story(error: BaseException) -> str:
     for part in _chain(exception, set()):
         part.stack = _folded(part.stack)
         if notes := getattr(part, "__notes__", None):
-            part.__notes__ = [note for note in notes if not note.startswith(_JAX_NOTES)]
+            part.__notes__ = [note for note in notes if not note.startswith((*_JAX_NOTES, HINT))]
     text = _without_internal_lines("".join(exception.format()))
     alone = text.removeprefix(f"{_HEADER}\n")
     if alone == text or alone.startswith(" "):

@@ -61,7 +61,12 @@ def record(
         context.enter_context(_warnings_as_messages(channel))
         channel.enter("trace")
         started = time.perf_counter()
-        call = callables.trace(found.function, args, kwargs)
+        try:
+            call = callables.trace(found.function, args, kwargs)
+        except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+            if not callables.has_jit(found.function):
+                error.add_note(f"{failures.HINT}{_not_one_program(found.name, split_function(request.function)[0])}")
+            raise
         traced = call.traced
         if overrides is not None:
             overrides.complain()
@@ -93,6 +98,11 @@ def record(
         if request.gradients:
             channel.enter("probe")
             channel.send(gradients.check(found.function, args, kwargs, request.seed))
+
+
+def _not_one_program(name: str, place: str) -> str:
+    """Say how to see the programs that a function runs, one after the other, with values in between."""
+    return f"{name} has no jit of its own; if it runs several programs, see them with: shardscope trace {place}"
 
 
 def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:

@@ -69,6 +69,11 @@ def trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Trace
     return trace(own, *given) if _is_jit(own) and _hands_on(found.traced.jaxpr.jaxpr) else found
 
 
+def has_jit(function: Any) -> bool:
+    """Return whether a function has a jit of its own, or a wrapper that jits it."""
+    return _is_jit(unwrap(function)[0])
+
+
 def _with_a_jit(inner: Any, given: Arguments) -> Traceable:
     """Trace a function that has no jit of its own."""
     fitting = wrappers.fitting_jit(given)
