@@ -10,7 +10,7 @@ from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
 from ...units import format_bytes
-from ..fixes.specs import with_out_specs
+from ..fixes.results import with_result_specs
 from ..rule import Rule, finding
 
 MIN_COPIED_BYTES = 64 * 2**20
@@ -87,7 +87,7 @@ def _found(
             Fix(
                 f"shard {value.name} as {best[2]}, and gather it where it is used; keep the copies if memory"
                 " allows and it is used throughout",
-                with_out_specs(report, {value.name: best[2]}) if value.role == "output" else (),
+                with_result_specs(report, {value.name: best[2]}) if value.role == "output" else (),
             ),
         ),
     )
@@ -105,7 +105,8 @@ RULE = Rule(
     repaired='table = jax.device_put(table, NamedSharding(mesh, P("x")))',
     check=check,
     saves="memory",
-    tries="out_shardings of a result; an argument is often made outside of the script",
+    tries="out_shardings of a result, or a constraint where it is returned, by its path; an argument is often made"
+    " outside of the script",
     threshold=MIN_COPIED_BYTES,
     threshold_is="bytes per device in copies",
 )

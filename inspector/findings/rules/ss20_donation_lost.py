@@ -12,7 +12,8 @@ from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_bytes, known_sum
 from ..fixes.edits import fewer_in_keyword
-from ..fixes.specs import has_whole_axes, with_out_specs
+from ..fixes.results import with_result_specs
+from ..fixes.specs import has_whole_axes
 from ..rule import Rule, alternatives, finding
 
 MAX_LISTED = 6
@@ -62,7 +63,7 @@ def _found(report: Report, group: list[_Lost]) -> Finding:
     kept = "allocated beside the result" if first.is_lost else "donating it saves none"
     total = known_sum(lost.bytes for lost in group)
     specs = {name: spec for lost in group for name, spec in lost.specs}
-    whole = with_out_specs(report, specs) if specs and has_whole_axes(specs.values()) else ()
+    whole = with_result_specs(report, specs) if specs and has_whole_axes(specs.values()) else ()
     fewer = fewer_in_keyword(report.program, files, "donate_argnums") if len(group) == 1 else ()
     if len(group) == 1:
         said = f"{first.argument.path} is donated, but no result reuses its memory"

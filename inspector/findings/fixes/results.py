@@ -1,0 +1,68 @@
+"""Shardings of results in the user's source: `out_shardings`, or a constraint where the function returns them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from ...ir.array_sharding import ArraySharding
+from ...report import Report
+from .calls import imports, nodes_of, own_files
+from .edits import Edits, Placed, instead
+from .specs import mesh_in, spelled, with_out_specs
+
+
+def with_result_specs(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
+    """Return the function with these specs of results, by their names, as `result['w']` or `result.layer.kernel`."""
+    return with_out_specs(report, specs) or _constrained(report, specs)
+
+
+def _constrained(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
+    """Return the constraint of what a function returns, by paths: its tree may be of any classes.
+
+    Nothing where the function has several returns, or its file has no name for what the constraint takes.
+    """
+    returned = list(_returned(report))
+    if len(returned) != 1 or not specs:
+        return ()
+    placed, program = returned[0], report.program
+    source, mesh = program.file(placed[0]), mesh_in(program, placed[0])
+    named = spelled(program, placed[0], "NamedSharding")
+    written = {name.removeprefix("result"): spelled(program, placed[0], str(spec)) for name, spec in specs.items()}
+    if source is None or not imports(source, "jax") or not (mesh and named and all(written.values())):
+        return ()
+    shardings = {path: f"{named}({mesh}, {spec})" for path, spec in written.items()}
+    if list(shardings) == [""]:
+        return instead(placed, f"jax.lax.with_sharding_constraint({ast.unparse(placed[1])}, {shardings['']})")
+    table = ", ".join(f"{path!r}: {sharding}" for path, sharding in shardings.items())
+    leaf = (
+        f"jax.lax.with_sharding_constraint(leaf, {{{table}}}[jax.tree_util.keystr(path)])"
+        f" if jax.tree_util.keystr(path) in {tuple(shardings)!r} else leaf"
+    )
+    return instead(placed, f"jax.tree_util.tree_map_with_path(lambda path, leaf: {leaf}, {ast.unparse(placed[1])})")
+
+
+def _returned(report: Report) -> Iterator[Placed]:
+    """The values that the captured function returns."""
+    subject = report.capture.subject
+    if subject is None or report.script is None:
+        return
+    name = subject.function.rpartition(".")[2].rpartition(":")[2]
+    for file in dict.fromkeys((report.script, *own_files(report.program))):
+        for node in nodes_of(report.program, file):
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                yield from ((file, each.value) for each in _returns(node.body) if each.value is not None)
+
+
+def _returns(body: list[ast.stmt]) -> Iterator[ast.Return]:
+    """The returns of a function, and not of those that are defined in it."""
+    for statement in body:
+        if isinstance(statement, ast.Return):
+            yield statement
+        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for field in ("body", "orelse", "finalbody"):
+                yield from _returns(getattr(statement, field, []))
+            for handler in getattr(statement, "handlers", []):
+                yield from _returns(handler.body)
+            for case in getattr(statement, "cases", []):
+                yield from _returns(case.body)
