@@ -33,6 +33,9 @@ LOCAL = frozenset(
         *("ProductOfElementaryHouseholderReflectors", "mhlo.topk", "mhlo.erf", "chlo.erf"),
         # libtpu, in programs that it has compiled.
         *("GatherScatterIndicesBitpacked", "ConcatBitcast", "RiscBitcast"),
+        # The same, beside a collective that is an instruction of its own: in the call that a SparseCore runs, or in the
+        # fusion that begins or ends it, as an operand.
+        *("PrepareAsyncCallStart", "PrepareAsyncCallDone", "AsyncCollectiveStart", "AsyncCollectiveDone"),
         # XLA's CPU backend, xla/service/cpu.
         *("__onednn$matmul", "__onednn$matmul_reorder", "__onednn$convolution", "__onednn$layernorm"),
         "__onednn$softmax",

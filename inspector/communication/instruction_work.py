@@ -19,7 +19,7 @@ PASSING = frozenset(
     | {"all-gather", "all-gather-start", "all-gather-done", "collective-permute", "collective-permute-start"}
     | {"collective-permute-done", "all-to-all", "all-reduce", "all-reduce-start", "all-reduce-done", "reduce-scatter"}
     | {"async-start", "async-update", "async-done", "partition-id", "iota", "parameter", "constant", "tuple"}
-    | {"get-tuple-element"}
+    | {"call-start", "call-done", "get-tuple-element"}
 )
 """Opcodes that hand on elements, to other places or other devices."""
 

@@ -182,6 +182,8 @@ class ValueFlow:
             case "conditional":
                 roots = (body.root for body in self.graph.branches(instruction))
                 return [Place(root, place.element) for root in roots if root is not None]
+            case "call-start" | "call-done":
+                return self._around_call(instruction, place, operands)
             case "parameter":
                 caller = self._caller(instruction.computation)
                 if caller is None or caller.opcode == "while":
@@ -190,6 +192,13 @@ class ValueFlow:
                 taken = [] if index is None else self.operands(caller)[index : index + 1]
                 return taken if place.element is None else [Place(each.instruction, place.element) for each in taken]
         return _places(self.work.data(instruction))
+
+    def _around_call(self, instruction: Instruction, place: Place, operands: Sequence[Place]) -> Sequence[Place]:
+        """The result of a computation that is called asynchronously, behind the call's end; before it, the call."""
+        if instruction.opcode == "call-done":
+            return operands[:1]
+        body = self.graph.called(instruction, "to_apply", "calls")
+        return operands if body is None or body.root is None else [Place(body.root, place.element)]
 
     def _after(self, place: Place) -> Sequence[tuple[Place | None, bool]]:
         """The values that are made of a value, one step after it, and whether a walk goes on from there.

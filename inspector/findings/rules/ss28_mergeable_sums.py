@@ -87,7 +87,7 @@ def check(report: Report) -> Iterator[Finding]:
         again = starts.get(user.span.start)
         if again is None or (each.is_scalar and each.travels and len(again.result_types) > 1):
             continue
-        if {each.collective.origin, again.origin}.isdisjoint(WRITTEN):
+        if each.collective.origin == again.origin == "partitioner":
             continue  # the partitioner sums over one axis after the other what the source sums at once
         if not {axis.name for axis in each.collective.axes or ()} & {axis.name for axis in again.axes or ()}:
             summed.setdefault((each.collective.span.start, again.span.start), []).append(each)
