@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jax._src.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
 from shardscope.parsers.mlir import parse_module
 from shardscope.parsers.mlir.collectives import parse_groups
 from shardscope.parsers.source import Source
@@ -191,3 +193,36 @@ def test_channels_of_the_older_dialect() -> None:
     text = '%0 = "mhlo.all_gather"(%a) {channel_handle = #mhlo.channel_handle<handle = 3, type = 0>} : (f32) -> f32\n'
     (operation,) = parse_module(Source("mhlo", text.encode())).body
     assert operation.channel == 3
+
+
+FUNCTIONS = """\
+module {
+  func.func private @none() -> ()
+  func.func private @one(tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  func.func private @two(tensor<4xf32>) -> (tensor<4xf32>, tensor<2xi32>)
+  func.func @main(%a: tensor<4xf32>, %b: tensor<f32>) -> tensor<4xf32> {
+    %0 = func.constant @one : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    %1 = func.constant @two : (tensor<4xf32>) -> (tensor<4xf32>, tensor<2xi32>)
+    %2 = func.constant @none : () -> ()
+    %3 = func.call_indirect %0(%a, %b) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    %4:2 = func.call_indirect %1(%3) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<2xi32>)
+    func.call_indirect %2() : () -> ()
+    return %4#0 : tensor<4xf32>
+  }
+}
+"""
+
+
+def test_types_of_functions_are_those_of_mlir() -> None:
+    """Of the function that an indirect call takes, too."""
+    with make_ir_context():
+        parsed = ir.Module.parse(FUNCTIONS)
+        (body,) = (each.regions[0] for each in parsed.body.operations if len(each.regions[0].blocks))
+        expected = [
+            ([str(value.type) for value in each.operation.operands], [str(value.type) for value in each.results])
+            for each in body.blocks[0].operations
+            if each.operation.name != "func.return"
+        ]
+    module = parse_module(Source("f", FUNCTIONS.encode()))
+    found = sorted(module.operations({"func.constant", "func.call_indirect"}), key=lambda each: each.span)
+    assert [(list(map(str, each.operand_types)), list(map(str, each.result_types))) for each in found] == expected
