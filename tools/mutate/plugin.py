@@ -27,6 +27,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Have the lines that importing a file of tests reaches noted for it."""
+    if "MUTATE_HITS" in os.environ and isinstance(collector, pytest.Module):
+        os.environ["MUTATE_FILE"] = collector.nodeid
+        sys.monitoring.restart_events()
+    try:
+        return (yield)
+    finally:
+        os.environ.pop("MUTATE_FILE", None)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Iterator[None]:
     """Have the lines that an earlier test reached noted once more."""
     if "MUTATE_HITS" in os.environ:

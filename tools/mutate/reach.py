@@ -59,14 +59,16 @@ class Reach:
     def order(self, mutant: Mutant, seconds: float) -> list[str]:
         """Tests that reach a mutant, in the order in which they are tried.
 
-        Of a piece of several lines, the first counts that any test reaches; what is run at import, any test may use.
-        First come those that are chosen, within a quarter of the time, then the others: of each the quickest first,
-        since these need no capture.
+        Of a piece of several lines, the first counts that any test reaches. First come those that are chosen, within a
+        quarter of the time, then the others: of each the quickest first, since these need no capture. What is run at
+        import any test may use, so that there is a choice of all, too.
         """
         lines = (self.tests.get(f"{mutant.file}:{line}") for line in mutant.lines)
-        tests = self.seconds if self.imported(mutant) else next(filter(None, lines), {})
+        tests = next(filter(None, lines), {})
         near = self._chosen(mutant, tests, seconds / 4)
-        return [test for wave in (near, tests.keys() - near) for test in sorted(wave, key=lambda each: tests[each])]
+        any_of = self._chosen(mutant, self.seconds, seconds / 4) - near if self.imported(mutant) else set()
+        waves = (near, any_of, tests.keys() - near - any_of)
+        return [test for wave in waves for test in sorted(wave, key=lambda each: self.seconds[each])]
 
     def _chosen(self, mutant: Mutant, tests: Mapping[str, float], seconds: float) -> set[str]:
         """Of a line that all reach, the quickest tests are all alike.
@@ -108,15 +110,21 @@ def watched(known: Sequence[Mutant], tests: Sequence[str], folder: Path) -> Reac
         path = os.pathsep.join((str(ROOT), str(HERE / "watching")))
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.mutate.plugin", *tests]
         subprocess.run(command, cwd=ROOT, env=os.environ | own | {"PYTHONPATH": path})
+        if not times.exists():
+            raise SystemExit("no test of these passes")
     passed = {zlib.crc32(test.encode()): (test, float(seconds)) for seconds, test in _fields(times)}
+    files: dict[int, dict[str, float]] = defaultdict(dict)
+    for test, seconds in passed.values():
+        files[zlib.crc32(test.partition("::")[0].encode())][test] = seconds
     numbered = lines.read_text().splitlines()
     found: dict[str, dict[str, float]] = defaultdict(dict)
     imported = set()
     for number, checksum in _fields(hits):
         if entry := passed.get(int(checksum)):
             found[numbered[int(number)]][entry[0]] = entry[1]
-        elif int(checksum) == zlib.crc32(b""):
+        elif tests_of_file := files.get(int(checksum)):
             imported.add(numbered[int(number)])
+            found[numbered[int(number)]] |= tests_of_file
     return Reach(found, frozenset(imported))
 
 

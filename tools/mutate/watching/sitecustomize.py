@@ -2,7 +2,7 @@
 
 Python imports this file by its name at start, since its folder is on `PYTHONPATH`. `MUTATE_LINES` names a file with
 the lines, `PATH:LINE` each, and `MUTATE_HITS` the file that gets, for each line that a test reaches, its number in that
-file and the checksum of the test's name, of no name before the tests: a run of all tests reaches millions.
+file and the checksum of the test's name, or of its file's while that is imported: a run of all tests reaches millions.
 """
 
 import fcntl
@@ -45,7 +45,7 @@ def _watch(lines: str, hits: str) -> None:
 
     def executed(code, line):  # type: ignore[no-untyped-def]
         number = wanted.get(f"{code.co_filename}:{line}")
-        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0] or os.environ.get("MUTATE_FILE", "")
         if number is not None and (number, test) not in seen:
             seen.add((number, test))
             note(f"{number} {zlib.crc32(test.encode())}\n".encode())
