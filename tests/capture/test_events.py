@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from shardscope.inspector.capture.model import (
     Value,
 )
 from shardscope.inspector.capture.protocol.events import EVENTS, frame_of
+from shardscope.inspector.capture.protocol.trace import MAX_PROGRAMS, CompiledProgram
 from shardscope.inspector.capture.protocol.values import (
     Apart,
     Compared,
@@ -242,3 +243,10 @@ def test_mutated_events_give_a_capture_or_the_error(name: str, event: dict[str, 
             changed[key] = data.draw(VALUES)
     with suppress(CaptureError):
         assert isinstance(take(FULL, Frame(changed, b"\xff")), Capture)
+
+
+@pytest.mark.parametrize("number", [-1, 0, MAX_PROGRAMS - 1, MAX_PROGRAMS])
+def test_programs_of_a_trace_have_places(number: int) -> None:
+    """Each has one in a file of counts, whose size is known before."""
+    with nullcontext() if 0 <= number < MAX_PROGRAMS else pytest.raises(CaptureError, match="which none has"):
+        assert decode(frame_of(CompiledProgram(number, "f", "f"))) == CompiledProgram(number, "f", "f")

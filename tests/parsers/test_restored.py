@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shardscope.parsers.text import repair
 from shardscope.parsers.text.modules import language
 from shardscope.parsers.text.repair import restored
 
@@ -172,6 +173,16 @@ def test_lines_broken_at_any_width(text: str) -> None:
         assert found == (text if words else broken), width
         restored_at += [width] * bool(words)
     assert set(restored_at) >= {40, 42, 43, 44, 45, 46, 47, 50, 51, 52, 54, 56, 58, 60, 61}
+
+
+@texts
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_what_is_too_long_to_be_copied_is_left_as_it_is(
+    text: str, beyond: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = piped(text, "fold", "-w60")
+    monkeypatch.setattr(repair, "_MAX_COPY_BYTES", len(broken.encode()) - beyond)
+    assert undone(broken)[0] == (broken if beyond else text)
 
 
 @pytest.mark.parametrize(("last", "first"), [(",", "word"), ("word", "%b"), ("1", "2"), ("a", ")")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import nullcontext
 from itertools import zip_longest
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import msgspec
 import pytest
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted, TraceOptions
-from shardscope.inspector.capture.several import devices_of_each, run_processes
+from shardscope.inspector.capture.several import MAX_PROCESSES, devices_of_each, run_processes
 from shardscope.inspector.render.html.trace import ranks_page, trace_page
 from shardscope.inspector.render.json.ranks import ranks_json_schema, ranks_to_json
 from shardscope.inspector.traces.rank_watch import RankWatch
@@ -193,6 +194,12 @@ def test_words_and_numbers() -> None:
     assert devices_of_each(4, None, "tpu:v5p:2x2x2") == 2
     with pytest.raises(CaptureError, match="8 devices cannot be divided among 3 processes"):
         devices_of_each(3, 8, "cpu")
+
+
+@pytest.mark.parametrize("processes", [-1, 0, 1, 2, MAX_PROCESSES, MAX_PROCESSES + 1, 10**9])
+def test_as_many_processes_as_a_machine_can_hold(processes: int) -> None:
+    with nullcontext() if 1 < processes <= MAX_PROCESSES else pytest.raises(CaptureError, match="from 2 to"):
+        assert devices_of_each(processes, 2 * abs(processes), "cpu") == 2
 
 
 def test_programs_of_one_name_are_told_apart_where_their_order_differs() -> None:
