@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from dataclasses import replace
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -11,11 +12,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.communication.strategies import most_sent
 from shardscope.inspector.execution_counts.hlo_executions import HloExecutions
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_report
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
+
+from .complete.kept import kept
 
 Body = list[object]
 """Statements: the bytes of a collective, `("loop", trips, body)`, `("branch", bodies)`, or `("call", 1, body)`."""
@@ -208,3 +212,17 @@ def test_branches_of_different_strategies(tmp_path: Path) -> None:
     text = io.StringIO()
     print_report(report, Console(file=text, width=160))
     assert f"at most {max(branches.values())} B sent per device per step" in text.getvalue()
+
+
+@pytest.mark.parametrize("last", ["stablehlo", "hlo"])
+@pytest.mark.parametrize("name", ["div", "ring_attention.attend.tpu", "own_blocks.program"])
+def test_the_most_of_a_program_without_branches_is_what_its_loops_send(name: str, last: str) -> None:
+    """Each collective's bytes, as often as it runs: whether executions are known of its HLO, or of its calls alone."""
+    whole = kept(name)
+    stages = tuple(stage for stage in whole.stages if last == "hlo" or stage.name == last)
+    report = inspect(replace(whole, stages=stages))
+    sent = [each for each in report.collectives if each.stage == last]
+    assert max(each.most_executions or 0 for each in sent) > 1
+    assert most_sent(report.program, report.collectives) == sum(
+        (each.wire_bytes or 0) * (each.most_executions or 0) for each in sent
+    )
