@@ -89,6 +89,17 @@ def _completes_a_reduction(program: Program, collective: Collective) -> bool:
     return bool(causes) and all(each.effect == "sum" and each.primitive not in PRODUCTS for each in causes)
 
 
+def _begins(flow: ValueFlow, collective: Collective, ring: Iterable[Collective]) -> bool:
+    """Return whether it is a permute of the same pairs as those of a ring, of which one sends on what it gives."""
+    instruction = flow.module.instruction(collective.computation, collective.name)
+    if collective.kind != "collective-permute" or instruction is None:
+        return False
+    alike = (each for each in ring if each.kind == collective.kind and each.pairs == collective.pairs)
+    members = (flow.module.instruction(each.computation, each.name) for each in alike)
+    taken = (operand for each in members if each is not None for operand in flow.operands(each))
+    return any(flow.depends(each, {instruction}) for each in taken)
+
+
 def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collective]) -> Sequence[Purpose]:
     if flow is None:
         return [Purpose("scalar reductions" if is_scalar(each) else "other") for each in listed]
@@ -99,6 +110,11 @@ def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collect
         {each.axes for each, purpose in zip(listed, found, strict=True) if purpose.strategy == strategy}
         for strategy in ("tensor parallelism", "pipeline")
     )
+    for strategy in ("pipeline", "ring exchange"):
+        members = [each for each, purpose in zip(listed, found, strict=True) if purpose.strategy == strategy]
+        for number, each in enumerate(listed):
+            if found[number].strategy == "other" and _begins(flow, each, members):
+                found[number] = Purpose(strategy)
     for number, each in enumerate(listed):
         if found[number].strategy in SUMMED and each.axes in staged and judge.collects_stages(each):
             found[number] = Purpose("pipeline")

@@ -45,6 +45,9 @@ WRITTEN = {
     },
     "pipeline:grad": {("pipeline", "stage")},
     "ring_attention:grad": {("ring exchange", "ring")},
+    "matmul_all_gather:overlapped": {("ring exchange", "i")},
+    "matmul_all_gather:both_ways": {("ring exchange", "i")},
+    "matmul_reduce_scatter:overlapped": {("ring exchange", "y")},
     "grad_accumulation:once": {("gradient sync", "batch")},
     "moe:loss": {("other", "expert"), ("scalar reductions", "expert")},
 }
