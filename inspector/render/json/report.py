@@ -28,6 +28,7 @@ from .sharding import (
     Why,
     conflict_of,
     sharding_of,
+    values_of,
 )
 from .subject import Failure, Message, Stage, Subject, message_of, stage_of
 
@@ -125,8 +126,8 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         communication=_communication(found),
         collectives=[collective_of(each, found.program, in_full=in_full) for each in found.collectives],
         uncounted=list(map(uncounted_of, found.uncounted)),
-        arguments=capture.arguments,
-        outputs=capture.outputs,
+        arguments=values_of(capture.arguments, capture),
+        outputs=values_of(capture.outputs, capture),
         shardings=[sharding_of(value, found.program, explain=explain) for value in listed],
         conflicts=list(map(conflict_of, conflicts(found.program))) if explain else [],
         variance=[

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
 from msgspec import Struct, field
 
 from ... import report
+from ...capture.model import Capture
+from ...capture.protocol import events
 from ...ir.program import Program
 from ...shardings import explained
 from .references import Reference
@@ -139,22 +142,29 @@ def sharding_of(value: report.ShardedValue, program: Program, *, explain: bool) 
     return shaped(Sharding, value, global_type=str(value.type), local_type=local, why=why)
 
 
-class Value(Struct, frozen=True):
+class Value(Struct, frozen=True, omit_defaults=True):
     """An argument or a result: `requested` is the PartitionSpec asked for, `actual` the one of the compiled program.
 
-    `layout` is the requested order of dimensions in memory, major to minor. Null where none was requested; where the
-    program was not compiled, or has no PartitionSpec for it. `mesh` and `actual_mesh` are the keys of the specs'
-    meshes, which tell those apart that have the same axes; null where a spec names none.
+    Null where none was requested; where the program was not compiled, or has no PartitionSpec for it. What follows is
+    left out where there is none: `layout` is the requested order of dimensions in memory, major to minor; `mesh` and
+    `actual_mesh` are the keys of the specs' meshes, in a program that has several.
     """
 
     path: str
     type: str
     spec: str | None = field(name="requested")
     donated: bool
-    actual: str | None = None
+    actual: str | None
     layout: str | None = None
     mesh: str | None = None
     actual_mesh: str | None = None
+
+
+def values_of(values: Sequence[events.Value], capture: Capture) -> list[Value]:
+    """The arguments or results in their JSON shape, without the key of the mesh where there is only one."""
+    has_several = capture.subject is not None and len(capture.subject.meshes) > 1
+    known = values if has_several else [replace(each, mesh=None, actual_mesh=None) for each in values]
+    return [shaped(Value, each) for each in known]
 
 
 class AxisEntry(Struct, frozen=True):
