@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from shardscope.inspector.communication.gradients import gradients_of
 from shardscope.inspector.communication.value_flow import Place, ValueFlow
+from shardscope.inspector.findings.rules.ss10_wide_dtype_collective import _narrowed
 from shardscope.inspector.findings.support.blocks import _of_product
 from shardscope.inspector.findings.support.hlo_values import MAX_CALLS, HloFlow, HloUse, HloValue
+from shardscope.inspector.findings.support.jaxpr_flow import Flow
 from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, ShardMap, Variable
 from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr
@@ -383,3 +385,26 @@ def test_of_a_product_without_its_numbers_nothing_is_known() -> None:
     for position in range(3):
         assert _of_product(plain, position, 2, 0) is None
     assert _of_product(numbered, 2, 2, 0) is None
+
+
+def test_results_without_an_operand_of_their_own_are_not_widened() -> None:
+    """A damaged jaxpr may have more results than operands."""
+    flow = Flow(print_jaxpr(JaxprProgram((), (jaxpr("a", [equation("b c d", "psum", "a")], "b c d"),))))
+    for number in range(3):
+        assert _narrowed(flow, flow.by_id["0.0"], number) is None
+
+
+@pytest.mark.parametrize("groups", ["None", "((0, 1), (2, 3))", "((0, 1, 2, 3),)"])
+def test_a_sum_in_groups_is_another_one_in_each(groups: str) -> None:
+    """As of numbers that differ: unless there are no groups, nobody says that all devices have one sum."""
+    params = (("axis_index_groups", groups),)
+    summed = Equation("psum", ("n",), variables("o"), params, axes=("x",))
+    body = jaxpr("i", [equation("n", "axis_index", "", axes=("x",)), summed], "o")
+    mapped = ShardMap(("x",), False, ((),), ((("x", "varying"),),), (("x", 4),))
+    outer = jaxpr("a", [equation("b", "shard_map", "a", ("jaxpr", 1), shard_map=mapped)], "b")
+    results = infer(print_jaxpr(JaxprProgram((), (outer, body))), "values").results
+    members = {"None": [[0, 1, 2, 3]], "((0, 1), (2, 3))": [[0, 1], [2, 3]]}.get(groups, [[0, 1, 2, 3]])
+    sums = {sum(group) for group in members}
+    varies = "x" in axes_of(results["1.1"][0], "varying")
+    assert varies == (groups != "None")
+    assert varies or len(sums) == 1
