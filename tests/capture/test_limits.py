@@ -140,6 +140,7 @@ GROUPS_OF: dict[str, tuple[dict[str, str], list[int]]] = {
         },
         [9],
     ),
+    "0::/c\n": ({"c/memory.max": "10", "c/memory.current": "4"}, [6]),
     "": ({"memory.max": "1", "memory.current": "1"}, []),
 }
 
