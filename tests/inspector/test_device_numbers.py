@@ -76,3 +76,33 @@ def test_operands_that_are_shared_without_end(steps: int) -> None:
     whole = 2 ** (steps + 1) - 1
     assert value == (2**steps if whole <= MAX_EVALUATED else None)
     assert MAX_EVALUATED - numbers.left <= MAX_EVALUATED + 2 * steps
+
+
+LOOPS: dict[str, tuple[tuple[int, int], str, dict[str, tuple[str, str]]]] = {
+    "while": (
+        (1, 2),
+        "3:i32[] 4:i32[] 5:i32[] 7:i32[] 8:i32[]",
+        {"cond_jaxpr": ("a s t", "s"), "body_jaxpr": ("b c s t", "s u")},
+    ),
+    "scan": ((2, 2), "4:i32[] 5:i32[] 7:i32[] 8:i32[] 9:i32[]", {"jaxpr": ("b c s t w", "s u w")}),
+}
+"""How many constants a loop has, its operands, and the inputs and outputs of its bodies: `s` is handed on as it is."""
+
+
+@pytest.mark.parametrize("primitive", LOOPS)
+def test_what_a_loop_hands_on_is_known_behind_it(primitive: str) -> None:
+    loop, operands, bodies = LOOPS[primitive]
+
+    def variables(names: str) -> tuple[Variable, ...]:
+        return tuple(Variable(name, JaxType("i32[]")) for name in names.split())
+
+    places = tuple((name, number) for number, name in enumerate(bodies, 1))
+    looped = Equation(primitive, tuple(operands.split()), variables("o p q"), bodies=places, loop=loop)
+    step = Equation("add", ("t", "1:i32[]"), variables("u"))
+    inner = [
+        Jaxpr((), variables(inputs), (step,) if "u" in outputs else (), tuple(outputs.split()))
+        for inputs, outputs in bodies.values()
+    ]
+    program = JaxprProgram((), (Jaxpr((), (), (looped,), ("o", "p", "q")), *inner))
+    flow = JaxprFlow(print_jaxpr(program))
+    assert [Numbers(flow, {}, {}).value(At(0, name)) for name in "opq"] == [7, None, None]
