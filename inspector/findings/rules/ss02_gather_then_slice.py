@@ -14,7 +14,7 @@ from ...shardings.collective_causes import causes_of
 from ...units import plural
 from ..fixes.calls import call_to_leave_out, of_lax, operand_text
 from ..fixes.constraints import CONSTRAINTS, InsertedDetour, inserted_detours
-from ..fixes.edits import axes_text, rewritten, together, without_call
+from ..fixes.edits import axes_text, parenthesized, rewritten, together, without_call
 from ..rule import Rule, Saving, advice, finding, in_all
 from ..support.blocks import numbers_of
 from ..support.compiled import GATHERS, certainty, compiled_to, is_compiled, place_in_hlo, saved_seconds, saving
@@ -83,6 +83,9 @@ def _fix(
         change = f"use {operand} itself, without the gather and"
         return without_slices(report, flow, block, change, without_call(report.program, call))
     name, along = of_lax(report.program, call, "all_to_all"), axes_text(block.axes)
+    if dict(place.equation.params).get("tiled") == "False":
+        value = operand if call is None else parenthesized(operand)
+        operand = f"{value}[{':, ' * gathered}None]"  # the gather adds a dimension
     text = f"{name}({operand}, {along}, split_axis={block.dim}, concat_axis={gathered}, tiled=True)"
     return without_slices(report, flow, block, f"{text},", rewritten(report.program, call, text))
 

@@ -44,15 +44,17 @@ def _found(
     call = call_at(report.program, flow.source(place), functions_of("collective-permute"))
     here = "the permutation" if call is None or len(call[1].args) < 3 else ast.unparse(call[1].args[2])
     silent = [source for source in without if source not in {source for source, _ in pairs}]
-    idle = sorted({*range(max((*without, 0)) + 1), *(b for _, b in pairs)} - {a for a, _ in pairs})
-    added = ", ".join(str(pair) for pair in zip(idle, without, strict=False))
-    which = ", ".join(map(str, twice or without))
+    added = "" if twice else ", ".join(map(str, _closing(pairs, without)))
+    several = len(twice or without) > 1
+    which = f"device{'s' * several} {', '.join(map(str, twice or without))}"
+    here_is = f"lax.axis_index({axes[0]!r})" if len(axes) == 1 else f"lax.axis_index({axes!r})"
+    is_without = f"jnp.isin({here_is}, jnp.array({without}))" if several else f"{here_is} == {(without or [0])[0]}"
     return finding(
         RULE,
         flow.place(place),
-        f"more than one pair sends to device {which} along {along}"
+        f"more than one pair sends to {which} along {along}"
         if twice
-        else f"no pair sends to device {which} along {along}: it receives zeros",
+        else f"no pair sends to {which} along {along}: {'they receive' if several else 'it receives'} zeros",
         severity="error" if twice else "info",
         confidence="proved",
         axes=axes,
@@ -63,10 +65,20 @@ def _found(
         fixes=advice(
             f"make each device the destination of one pair in {here}"
             if twice
-            else f"add {added} to {here}; if zeros are intended, replace them explicitly:"
-            f" jnp.where(lax.axis_index({axes[0]!r}) == {without[0]}, …, …)"
+            else f"add {added} to {here}; if zeros are intended, replace them explicitly: jnp.where({is_without}, …, …)"
         ),
     )
+
+
+def _closing(pairs: list[tuple[int, int]], without: list[int]) -> list[tuple[int, int]]:
+    """The pairs that make one ring of the chains that begin at the devices without a source."""
+    following = dict(pairs)
+    ends = []
+    for device in without:
+        while device in following:
+            device = following[device]
+        ends.append(device)
+    return list(zip(ends, (*without[1:], *without[:1]), strict=True))
 
 
 def _is_replaced(flow: Flow, place: EquationPlace, without: list[int], sizes: dict[str, int]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
 from ...report import Report, ShardedValue, VariableVariance
 from ...report.call_sites import NO_SITES, CallSites, call_sites, with_call_site
@@ -106,17 +108,29 @@ def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Ite
     yield from (Piece(line, "aside") for line in unasked[:MAX_CHAINS])
     if (more := len(unasked) - MAX_CHAINS) > 0:
         yield Piece(f"and {more:,} more; --format json --details shardings lists all", "aside")
-    found = [value for value in values(report.program) if value.replicated_bytes]
-    found.sort(key=lambda value: -(value.replicated_bytes or 0))
-    for value in found[:MAX_REPLICATED]:
-        name = f"{value.name}{_place(value, report)}"
-        copies = format_bytes(value.replicated_bytes)
-        yield Piece(f"replicated: {copies} per device, {name}, {value.type} as {value.spec}", "aside")
+    yield from (Piece(line, "aside") for line in _replicated(report))
     distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.program)))
     for lines in distinct[:MAX_CONFLICTS]:
         yield from lines
     if (more := len(distinct) - MAX_CONFLICTS) > 0:
         yield Piece(f"and {plural(more, 'more conflict')}", "aside")
+
+
+def _replicated(report: Report) -> Iterator[str]:
+    """The values with most memory in copies, equal ones as one."""
+    by_size: dict[int, list[ShardedValue]] = {}
+    for value in values(report.program):
+        if value.replicated_bytes:
+            by_size.setdefault(value.replicated_bytes, []).append(value)
+    listed = 0
+    for size in sorted(by_size, reverse=True):
+        if listed >= MAX_REPLICATED:
+            break
+        alike = Counter(f"{each.name}{_place(each, report)}, {each.type} as {each.spec}" for each in by_size[size])
+        for text, count in islice(alike.items(), MAX_REPLICATED - listed):
+            listed += 1
+            times = f"{count} × " if count > 1 else ""
+            yield f"replicated: {format_bytes(size)} per device{' each' if count > 1 else ''}, {times}{text}"
 
 
 def _alike(found: Iterable[ShardedValue], report: Report) -> Iterable[tuple[int, ShardedValue, str]]:
