@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from ..ir.name_scopes import common_start, module_of_name, scopes
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tags_in
-from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, SourcePosition
+from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, Pass, SourcePosition
 from .context import AnalysisContext
 from .operations import OperationFacts, facts_of
 from .origin import CUSTOM, is_path, last_components, merged_parts
+from .served_pass import passes_served
 from .spelled import argument_of
 from .twins import BECOMES, Part, Twins, parts_of
 
@@ -32,7 +33,25 @@ def with_authors(
     parts: dict[int, list[Part]] = {}
     for part in parts_of(stage, (each for each in found if not each.parts), twins or {}):
         parts.setdefault(id(part.of), []).append(part)
-    return tuple(_with_author(stage, each, parts.get(id(each), []), twins is not None, context) for each in found)
+    used_in = {} if stage.hlo is None else passes_served(stage.hlo, found, differentiated=context.differentiated)
+    return tuple(
+        _with_author(
+            stage,
+            each,
+            [_with_pass(part, used_in) for part in parts.get(id(each), [])],
+            twins is not None,
+            context,
+        )
+        for each in found
+    )
+
+
+def _with_pass(part: Part, used_in: Mapping[tuple[str, str], Pass]) -> Part:
+    """A part with a twin that knows its pass: by what uses the part, where what uses the twin does not say."""
+    known = used_in.get((part.of.computation, part.of.name), "unknown") if part.alone else "unknown"
+    if part.twin is not None and part.twin.used_in == "unknown" and known != "unknown":
+        part.twin = replace(part.twin, used_in=known)
+    return part
 
 
 def _with_author(
@@ -89,6 +108,9 @@ def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, cont
     numbers = tags_in(stage, collective.span) if twin is None else twin.serves or twin.numbers
     facts = [each for number in numbers if (each := facts_of(context.lowered, number)) is not None]
     direction = agreed(each.direction for each in facts)
+    origin = _origin(collective, part, facts, has_twins)
+    if origin == "partitioner" and twin is not None and twin.used_in != "unknown":
+        direction = twin.used_in
     argument = (argument_of(collective) if is_whole else None) or agreed(each.argument for each in facts)
     module = (_scopes(collective.op_name) if is_whole else ()) or common_start(each.module for each in facts)
     source = facts[0].source if facts else SourcePosition()
@@ -98,7 +120,7 @@ def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, cont
         part.type,
         source,
         collective.op_name if is_whole else None,
-        _origin(collective, part, facts, has_twins),
+        origin,
         (collective.direction if is_whole else "unknown") if direction in (None, "unknown") else direction,
         module or (() if argument is None else module_of_name(argument)),
         argument,

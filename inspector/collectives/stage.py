@@ -25,6 +25,7 @@ from .context import AnalysisContext, context_of
 from .hlo import hlo_collectives
 from .one_tree import in_one_tree
 from .requests import requests_served
+from .served_pass import passes_served
 from .stablehlo import stablehlo_collectives
 from .twins import Twins, twins_in
 
@@ -69,9 +70,12 @@ def _twins(context: AnalysisContext) -> Twins | None:
 def _twins_in(partitioned: ParsedStage, context: AnalysisContext) -> Twins:
     found = _as_spelled(partitioned, context)
     before, stablehlo = context.unpartitioned, context.lowered.stablehlo
+    used_in = (
+        {} if partitioned.hlo is None else passes_served(partitioned.hlo, found, differentiated=context.differentiated)
+    )
     if before is None or stablehlo is None:
-        return twins_in(partitioned, found, {})
-    return twins_in(partitioned, found, requests_served(partitioned, before, stablehlo, found))
+        return twins_in(partitioned, found, {}, used_in)
+    return twins_in(partitioned, found, requests_served(partitioned, before, stablehlo, found), used_in)
 
 
 def _with_stack(collective: Collective, stage: ParsedStage, stablehlo: ParsedStage) -> Collective:

@@ -13,7 +13,7 @@ from ..catalog.spellings import KIND_OF, Kind
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
 from ..links.operation_ids import tags_in
-from ..report import Collective
+from ..report import Collective, Pass
 from ..units import known_sum
 
 BECOMES: frozenset[tuple[Kind, Kind]] = frozenset(
@@ -34,8 +34,8 @@ Members = frozenset[tuple[int, ...]]
 class Twin:
     """A collective out of the partitioner; `near` are the numbers of the operations that its operand comes from.
 
-    `serves` are those of the constraints and reshards that it is there for. `op_name` is an argument's name where an
-    argument is moved.
+    `serves` are those of the constraints and reshards that it is there for, `used_in` is the pass of what uses the
+    moved value. `op_name` is an argument's name where an argument is moved.
     """
 
     kind: Kind
@@ -43,6 +43,8 @@ class Twin:
     near: frozenset[int]
     serves: tuple[int, ...] = ()
     op_name: str | None = None
+    name: str = ""
+    used_in: Pass = "unknown"
 
 
 @dataclass(slots=True)
@@ -78,7 +80,8 @@ def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins
     for way in (_same_numbers_alone, _same_name, _same_operand, _same_numbers, _any):
         for part in parts:
             if part.twin is None and (fitting := way(stage, part, _fitting(part, left.get(part.shape, ())))):
-                part.twin, part.exact = _one_of(fitting), way is not _any and len(fitting) == 1
+                fitting.sort(key=lambda twin: twin.name != part.of.name)
+                part.twin, part.exact = _one_of(fitting, part.of.name), way is not _any and len(fitting) == 1
                 left[part.shape].remove(fitting[0])
     every = [twin for twins in partitioned.values() for twin in twins]
     for part in parts:
@@ -88,10 +91,12 @@ def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins
     return parts
 
 
-def _one_of(fitting: Sequence[Twin]) -> Twin:
-    """The first of several; what it serves is known only if all of them serve the same."""
+def _one_of(fitting: Sequence[Twin], name: str) -> Twin:
+    """The first of several; what it serves is known only if all of them serve the same, its pass also by its name."""
     first = fitting[0]
-    return first if all(each.serves == first.serves for each in fitting) else replace(first, serves=())
+    if first.name != name and any(each.used_in != first.used_in for each in fitting):
+        first = replace(first, used_in="unknown")
+    return first if all(each.serves == fitting[0].serves for each in fitting) else replace(first, serves=())
 
 
 def _same_numbers(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
@@ -121,13 +126,22 @@ def _fitting(part: Part, twins: Iterable[Twin]) -> list[Twin]:
     return [twin for twin in twins if twin.kind == part.of.kind or (twin.kind, part.of.kind) in BECOMES]
 
 
-def twins_in(stage: ParsedStage, found: Iterable[Collective], served: Mapping[str, tuple[int, ...]]) -> Twins:
-    """The collectives of the stage out of the partitioner, by their shapes; `served` are requests by their names."""
+def twins_in(
+    stage: ParsedStage,
+    found: Iterable[Collective],
+    served: Mapping[str, tuple[int, ...]],
+    used_in: Mapping[tuple[str, str], Pass],
+) -> Twins:
+    """The collectives of the stage out of the partitioner, by their shapes; `served` are requests by their names.
+
+    `used_in` are the passes of what uses the moved values, by computation and name.
+    """
     twins: dict[Shape, list[Twin]] = {}
     for each in found:
         numbers, serves = tags_in(stage, each.span), served.get(each.name, ())
         for index, (_, shape) in enumerate(typed_shapes_of(each)):
-            twin = Twin(each.kind, numbers, _near(stage, each, index), serves, each.op_name)
+            used = used_in.get((each.computation, each.name), "unknown")
+            twin = Twin(each.kind, numbers, _near(stage, each, index), serves, each.op_name, each.name, used)
             twins.setdefault(shape, []).append(twin)
     return twins
 

@@ -1,0 +1,65 @@
+"""The pass that a moved value is for, by the instructions that use it.
+
+The partitioner gives what it inserts the name of the value that is moved: a weight that the backward pass gathers again
+has the name that it has in the forward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo.uses import Uses
+from ..catalog.spellings import Kind
+from ..report import Collective, Pass
+from .origin import direction_of
+from .source_from_users import by_computation
+
+MOVED: frozenset[Kind] = frozenset({"all-gather", "all-to-all", "collective-permute"})
+"""Kinds that hand on what they are given."""
+
+HANDS_ON = frozenset(
+    {
+        *("all-gather", "all-gather-start", "all-gather-done", "all-to-all", "collective-permute"),
+        *("collective-permute-start", "collective-permute-done", "bitcast", "broadcast", "concatenate", "convert"),
+        *("copy", "copy-start", "copy-done", "dynamic-slice", "get-tuple-element", "pad", "reshape", "slice"),
+        *("transpose", "select"),
+    }
+)
+"""Opcodes of which the partitioner makes one resharding."""
+
+MAX_STEPS = 8
+
+
+def passes_served(
+    module: HloModule, collectives: Iterable[Collective], *, differentiated: bool
+) -> Mapping[tuple[str, str], Pass]:
+    """The pass that all users of a moved value agree on, by computation and name; nothing where they do not."""
+    moved = [
+        found
+        for each in collectives
+        if each.kind in MOVED and (found := module.instruction(each.computation, each.name)) is not None
+    ]
+    served: dict[tuple[str, str], Pass] = {}
+    for computation, members in by_computation(module, moved):
+        uses = Uses(computation)
+        for member, passes in _passes(uses, members, differentiated).items():
+            if len(passes) == 1 and (only := next(iter(passes))) != "unknown":
+                served[computation.name, member.name] = only
+    return served
+
+
+def _passes(uses: Uses, members: list[Instruction], differentiated: bool) -> Mapping[Instruction, set[Pass]]:
+    found: dict[Instruction, set[Pass]] = {member: set() for member in members}
+    reached = {member: {member.name} for member in members}
+    for step in range(MAX_STEPS):
+        users = uses.users_of(frozenset().union(*reached.values()))
+        farther: dict[Instruction, set[str]] = {}
+        for member, names in reached.items():
+            for user in (user for name in sorted(names) for user in users[name]):
+                if step + 1 < MAX_STEPS and user.opcode in HANDS_ON and user.op_name in (None, "", member.op_name):
+                    farther.setdefault(member, set()).add(user.name)
+                else:
+                    found[member].add(direction_of(user.op_name, differentiated=differentiated))
+        reached = farther
+    return found
