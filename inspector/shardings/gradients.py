@@ -69,9 +69,20 @@ def _keeps_elements(flow: Dataflow, row: int) -> bool:
         "transpose",
     ):
         return True
-    if rule is None or rule.reduction or rule.need_replication or rule.permutation:
+    if rule is None:
+        return False
+    # A sum over a dimension of one element is that element.
+    single = {factor for factor, size in rule.sizes if size == 1}
+    if {*rule.reduction, *rule.need_replication, *rule.permutation} - single:
         return False
     types = flow.rows[row].types
-    (result,) = rule.results if len(rule.results) == 1 else ((),)
+    operands, results = ([_without(single, tensor) for tensor in tensors] for tensors in (rule.operands, rule.results))
+    result = results[0] if len(results) == 1 else ()
     whole = len(types) == 1 and isinstance(types[0], TensorType)
-    return whole and all(not operand or operand == result for operand in rule.operands)
+    return whole and all(not operand or operand == result for operand in operands)
+
+
+def _without(factors: Collection[str], tensor: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """The factors of a tensor's dimensions, less some of them, and dimensions that have no other."""
+    dims = (tuple(factor for factor in dim if factor not in factors) for dim in tensor)
+    return tuple(dim for dim in dims if dim)

@@ -363,3 +363,33 @@ def test_the_operand_that_moves_is_not_the_one_that_is_added_as_it_is(tmp_path: 
     assert sum(stays) == 1
     ((_, cause),) = inserted(inspect(captured))
     assert str(cause.moved).startswith(f"operand {'b' if stays[0] else 'a'} ")
+
+
+MAPPED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+
+def loss(weights, batch):
+    return (jax.vmap(lambda x: jnp.tanh(weights["w"] @ x + weights["b"]))(batch) ** 2).mean()
+
+fn = jax.jit(jax.grad(loss))
+inputs = (
+    {"w": jax.ShapeDtypeStruct((4, 4), jnp.float32), "b": jax.ShapeDtypeStruct((4,), jnp.float32)},
+    jax.ShapeDtypeStruct((16, 4), jnp.float32, sharding=NamedSharding(mesh, P("x"))),
+)
+"""
+
+
+def test_the_gradient_of_a_bias_in_a_vmap_must_be_summed(tmp_path: Path) -> None:
+    """Each sum of the partitioner is a result: XLA's text returns as many all-reduces as there are weights."""
+    script = tmp_path / "script.py"
+    script.write_text(MAPPED)
+    *_, captured = capture(Request(f"{script}:fn", live=False))
+    partitioned = captured.stage("hlo-spmd")
+    assert partitioned is not None
+    assert len(re.findall(r" all-reduce\(", partitioned.source.text())) == len(captured.outputs) == 2
+    causes = [cause for _, cause in inserted(inspect(captured))]
+    assert len(causes) == 2
+    assert all(cause.needed for cause in causes)
