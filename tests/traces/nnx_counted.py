@@ -1,5 +1,7 @@
 """A training loop of Flax NNX."""
 
+import functools
+
 import jax.numpy as jnp
 import optax
 from flax import nnx
@@ -21,9 +23,11 @@ def train_step(model, optimizer, x):
     return loss
 
 
-@nnx.jit
-def evaluate(model, x):
-    return model(x).sum()
+def evaluate(model, x, *, scale):
+    return model(x).sum() * scale
+
+
+evaluate_jitted = nnx.jit(functools.partial(evaluate, scale=2.0))
 
 
 model = Model(nnx.Rngs(0))
@@ -32,4 +36,4 @@ x = jnp.ones((2, 4))
 for _ in range(5):
     train_step(model, optimizer, x)
 for _ in range(3):
-    evaluate(model, x)
+    evaluate_jitted(model, x)

@@ -28,6 +28,9 @@ MAX_DEPTH = 60
 """Frames in which a wrapper is searched for."""
 
 
+UNNAMED = "<unnamed function>"
+"""What JAX calls what has no name, such as a partial that a library wraps (JAX 0.7 to 0.12)."""
+
 PMAP = "jax/_src/pmap.py"
 FLAT = ("dyn_args_flat", "args_flat")
 """The module of `pmap`, and its names for the arrays of a call, or of an ahead-of-time lowering (JAX 0.8 to 0.12)."""
@@ -156,20 +159,27 @@ def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller
     results: list[str] = []
     if tree is not None:
         results = wrappers.named_results(wrapper, dynamic[0], tree.unflatten(range(tree.num_leaves)), known_as)
-    return Wrapped(names, results, place_of(wrapper))
+    is_named = getattr(caller.get("fun"), "__name__", UNNAMED) != UNNAMED
+    return Wrapped(names, results, place_of(wrapper), "" if is_named else getattr(_innermost(wrapper), "__name__", ""))
 
 
 def place_of(function: Any) -> Place | None:
     """Return where a function, or an object's `__call__`, is defined; through wrappers and partials."""
-    while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
-        function = function.func if isinstance(function, functools.partial) else _unwrapped(function)
-        if function is None:
-            return None
+    function = _innermost(function)
+    if function is None:
+        return None
     own: Any = getattr(function, "__init__", None) if isinstance(function, type) else function
     if not hasattr(own, "__code__"):
         own = inspect.getattr_static(type(function), "__call__", None)
     code = getattr(own, "__code__", None)
     return None if code is None or code.co_filename == "<string>" else Place(code.co_filename, code.co_firstlineno)
+
+
+def _innermost(function: Any) -> Any:
+    """The function in wrappers and partials; None for a cycle."""
+    while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
+        function = function.func if isinstance(function, functools.partial) else _unwrapped(function)
+    return function
 
 
 def _unwrapped(function: Any) -> Any:
