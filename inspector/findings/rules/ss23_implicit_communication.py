@@ -33,6 +33,9 @@ INSTEAD: dict[Effect, str] = {
 }
 
 
+MAX_OPERATIONS = 6
+"""Operations that are listed."""
+
 MAX_LEFT_OUT = 2
 """Constraints without which the program is tried."""
 
@@ -94,7 +97,12 @@ def _found(report: Report, group: list[Inserted]) -> Finding:
         subject=first.kind,
         confidence="proved",
         axes=axes,
-        evidence=tuple((str(each.operation), f"{_does(each, first)}: {each.moved or ''}") for each in list(known)[:6])
+        evidence=tuple(
+            islice(
+                dict.fromkeys((str(each.operation), f"{_does(each, first)}: {each.moved or ''}") for each in known),
+                MAX_OPERATIONS,
+            )
+        )
         or (("operation", "not known"),),
         related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
         fixes=_fixes(report, list(known), group),

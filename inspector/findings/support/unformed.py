@@ -156,8 +156,8 @@ def saving_with(report: Report, gather: Unformed, enough: Enough | None) -> Savi
     )
 
 
-def since(report: Report, axes: tuple[AxisRef, ...] | None) -> tuple[str, str] | None:
-    """The first pass of the compiler after which there are both the sums and the slices, as evidence.
+def since(report: Report, axes: tuple[AxisRef, ...] | None, count: int) -> tuple[str, str] | None:
+    """The first pass of the compiler after which there are both the sums, `count` of them, and the slices, as evidence.
 
     Without records of passes, whether that is the partitioner; None where nothing says so.
     """
@@ -172,7 +172,7 @@ def since(report: Report, axes: tuple[AxisRef, ...] | None) -> tuple[str, str] |
         alike = [each for each in there if each.kind == "all-reduce" and each.axes == axes]
         found = sum(len(used_blocks(stage, each)) for each in alike)
         if found:
-            return "since", f"{name} made {plural(found, 'all-reduce')} and slices of them"
+            return "since", f"{name} made {plural(min(found, count), 'all-reduce')} and slices of them"
     return None
 
 

@@ -39,7 +39,9 @@ def arguments(report: Report) -> Table:
 
 
 def _row(side: str, value: Value, number: int) -> Row:
-    spec = Piece(value.spec) if value.spec else Piece("unconstrained", "aside")
+    # On an explicit mesh the type has the sharding.
+    unasked = "by its type" if "@" in value.type else "unconstrained"
+    spec = Piece(value.spec) if value.spec else Piece(unasked, "aside")
     sharding = [spec]
     if value.layout is not None:
         sharding.append(Piece(f", layout {value.layout}"))

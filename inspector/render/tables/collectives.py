@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from ....parsers.sharding_syntax.mesh import join_axes
@@ -172,9 +173,10 @@ def causes(report: Report) -> Table:
 
 
 def _what(rows: Sequence[CollectiveRow]) -> str:
-    count = sum(row.count for row in rows)
-    kinds = ", ".join(dict.fromkeys(f"{row.kind} {row.axes} {row.types}" for row in rows))
-    return f"{f'{count}× ' if count > 1 else ''}{kinds}"
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[f"{row.kind} {row.axes} {row.types}"] += row.count
+    return ", ".join(f"{f'{count}× ' if count > 1 else ''}{kind}" for kind, count in counts.items())
 
 
 def _lines(collective: Collective, report: Report) -> tuple[str, ...]:
