@@ -34,7 +34,9 @@ def pairs_of(flow: JaxprFlow, place: EquationPlace, budget: Budget) -> tuple[tup
     sizes = {} if mapped is None or mapped.equation.shard_map is None else dict(mapped.equation.shard_map.sizes)
     if not 0 < len(atoms) <= len(sizes):
         return None
-    is_number = "LOGICAL" in dict(place.equation.params).get("device_id_type", "").upper()
+    # A reference on another GPU says it among its transforms.
+    types = (text for name, text in place.equation.params if name == "device_id_type" or "PeerMemRef" in text)
+    is_number = any("LOGICAL" in text.upper() for text in types)
     axes, guards, found, along = tuple(sizes), list(_guards(flow, place)), [], dict[str, None]()
     for partition, source in enumerate(coordinates(axes, sizes)):
         numbers = Numbers(flow, sizes, source)

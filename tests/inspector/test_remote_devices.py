@@ -172,3 +172,36 @@ def test_on_too_large_a_mesh_nothing_is_evaluated_for_long(script: Path) -> None
     stages = tuple(replace(each, source=Source("jaxpr", data)) if each is jaxpr else each for each in final.stages)
     (found,) = inspect(replace(final, stages=stages)).uncounted
     assert (found.does, found.axes, found.pairs) == ("copy", None, ())
+
+
+PEERS = """
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu as plgpu
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 3), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+def kernel(x_ref, y_ref):
+    number = lax.axis_index("x") * 3 + lax.axis_index("y")
+    peer = plgpu.remote_ref(y_ref, lax.rem(number + 4, 6), pl.DeviceIdType.LOGICAL)
+    peer[...] = x_ref[...]
+
+@jax.shard_map(mesh=mesh, in_specs=P(("x", "y")), out_specs=P(("x", "y")), check_vma=False)
+def fn(x):
+    return plgpu.kernel(kernel, out_%s=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+inputs = (jax.ShapeDtypeStruct((6 * 8, 128), jnp.float32),)
+"""
+
+
+def test_a_reference_on_another_gpu_says_which(tmp_path: Path) -> None:
+    """The pairs are by the kernel's own arithmetic, for each device."""
+    pytest.importorskip("jax.experimental.pallas.mosaic_gpu")
+    path = tmp_path / "script.py"
+    path.write_text(PEERS % ("type" if jax.__version_info__ >= (0, 11) else "shape"))
+    report = inspect(last_capture(Request(f"{path}:fn", only_trace=True, devices=6)))
+    (copy,) = report.uncounted
+    assert (copy.does, str(copy.type)) == ("copy", "f32[8,128]")
+    assert copy.pairs == tuple((number, (number + 4) % 6) for number in range(6))

@@ -91,10 +91,9 @@ class Table:
         }
 
     def _remote(self, equation: Any) -> dict[str, Any]:
-        copied = remote.reached(equation)
-        if copied is None:
-            return {}
-        return {"remote": copied, "device": [(axis, self._atom(atom)) for axis, atom in remote.device(equation)]}
+        copied, device = remote.reached(equation), remote.device(equation)
+        facts: dict[str, Any] = {} if copied is None else {"remote": copied, "device": []}
+        return {**facts, "device": [(axis, self._atom(atom)) for axis, atom in device]} if device else facts
 
     def _variable(self, variable: Any, tracked: bool) -> dict[str, Any]:
         fields: dict[str, Any] = {"name": self._name(variable), "type": avals.type_text(variable.aval)}

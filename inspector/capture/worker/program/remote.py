@@ -1,4 +1,4 @@
-"""Remote effects of an equation of a TPU kernel: Mosaic's copies and signals (JAX 0.7 to 0.12)."""
+"""Remote effects of a kernel's equation: Mosaic's copies and signals, references on other GPUs (JAX 0.7 to 0.12)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from . import avals
 
 DEVICES = {"dma_start": ("tree", 4), "semaphore_signal": ("args_tree", 3)}
 """The parameter of each primitive with its operands' tree, and which is the device, None for its own."""
+
+WRITES = ("swap", "addupdate", "copy_smem_to_gmem")
+"""Primitives by which a kernel of a GPU writes to a reference."""
+
+PEER = "PeerMemRef"
+"""The class of `jax._src.pallas.mosaic_gpu.core` that a reference on another GPU has among its transforms."""
 
 WITH_INDICES = 9
 """Operands of a copy before JAX 0.8: indices follow each of the four that are references."""
@@ -32,6 +38,8 @@ def reached(equation: Any) -> str | None:
 def device(equation: Any) -> list[tuple[str, Any]]:
     """The numbers that name the device: coordinates, with their axes where these are given, or one of all devices."""
     found = _device(equation, _operands(equation, equation.invars)[0])
+    if found is None:
+        found = _of_peer(equation)
     if isinstance(found, dict):
         return [(" ".join(axis) if isinstance(axis, tuple) else str(axis), atom) for axis, atom in found.items()]
     return [("", atom) for atom in jax.tree_util.tree_leaves(found)]
@@ -52,3 +60,29 @@ def _operands(equation: Any, leaves: list[Any]) -> tuple[Any, bool]:
     if equation.primitive.name == "dma_start" and len(operands) == WITH_INDICES:
         return operands[::2], bool(operands[1])
     return operands, False
+
+
+def _of_peer(equation: Any) -> Any:
+    """The device that a reference of a GPU kernel is on; None where it is its own, or not known."""
+    if equation.primitive.name not in WRITES:
+        return None
+    trees = {name: tree for name, tree in equation.params.items() if isinstance(tree, jax.tree_util.PyTreeDef)}
+    if set(trees) == {"tree"}:  # what indexes the reference comes last
+        starts = {"tree": len(equation.invars) - trees["tree"].num_leaves}
+    elif set(trees) == {"src_transforms_treedef", "dst_transforms_treedef"}:  # behind both references
+        starts = {"src_transforms_treedef": 2, "dst_transforms_treedef": 2 + trees["src_transforms_treedef"].num_leaves}
+    else:
+        return None
+    for name, start in starts.items():
+        leaves = equation.invars[start : start + trees[name].num_leaves]
+        if start < 0 or len(leaves) != trees[name].num_leaves:
+            continue
+        found = jax.tree_util.tree_unflatten(trees[name], leaves)
+        for each in jax.tree_util.tree_leaves(found, is_leaf=_is_peer):
+            if _is_peer(each):
+                return each.device_id
+    return None
+
+
+def _is_peer(transform: Any) -> bool:
+    return type(transform).__name__ == PEER
