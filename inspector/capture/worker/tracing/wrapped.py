@@ -29,7 +29,7 @@ MAX_DEPTH = 60
 
 
 UNNAMED = "<unnamed function>"
-"""What JAX calls what has no name, such as a partial that a library wraps (JAX 0.7 to 0.12)."""
+"""The name that JAX gives to a function without one, such as a partial that a library wraps (JAX 0.7 to 0.12)."""
 
 PMAP = "jax/_src/pmap.py"
 FLAT = ("dyn_args_flat", "args_flat")
