@@ -61,7 +61,7 @@ def in_all(savings: Iterable[Saving]) -> Saving:
     return Saving(known_sum(each.bytes for each in listed), known_sum(each.seconds for each in listed))
 
 
-def rank(found: Finding) -> tuple[tuple[int, bool], float, int]:
+def rank(found: Finding) -> tuple[tuple[int, bool, bool], float, int]:
     """Return the sorting key of findings: worse ones first, then those that cost more."""
     return found.rank, -(found.saved_seconds or 0.0), -(found.saved_bytes or 0)
 
@@ -85,9 +85,8 @@ def finding(
         message = f"{message[: MAX_MESSAGE_CHARACTERS - 1]}…"
     named = tuple(AxisRef(axis) if isinstance(axis, str) else axis for axis in axes)
     level, related, evidence = severity or rule.severity, tuple(related), tuple(evidence)
-    return Finding(
-        rule.id, rule.slug, level, confidence, named, message, place, related, evidence, fixes, *saves, subject
-    )
+    words = (rule.id, rule.slug, level, confidence, named, message, place, related, evidence, fixes)
+    return Finding(*words, *saves, subject, rule.of_gradients)
 
 
 def advice(title: str) -> tuple[Fix, ...]:

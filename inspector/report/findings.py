@@ -111,7 +111,8 @@ class Finding:
     where one level says so, `possible` where it depends on what is not known. `evidence` are names and texts, `fixes`
     alternatives in the user's own names, the likeliest first. `subject` names the value or operation that it is about,
     where one line can have several: findings that differ in its numbers alone are alike. `saved_bytes` are those that a
-    device sends less in one execution, `saved_seconds` is the time of that on the target.
+    device sends less in one execution, `saved_seconds` is the time of that on the target. Errors `of_gradients` come
+    before others, which may follow from them: a norm of wrong gradients is summed of values that are alike.
     """
 
     rule: str
@@ -127,11 +128,13 @@ class Finding:
     saved_bytes: int | None = None
     saved_seconds: float | None = None
     subject: str = ""
+    of_gradients: bool = False
 
     @property
-    def rank(self) -> tuple[int, bool]:
+    def rank(self) -> tuple[int, bool, bool]:
         """The sorting key: worse findings first, and last those over parts of axes, as a reshape causes them."""
-        return SEVERITIES.index(self.severity), any(axis.sub is not None for axis in self.axes)
+        is_later = not (self.of_gradients and self.severity == "error")
+        return SEVERITIES.index(self.severity), is_later, any(axis.sub is not None for axis in self.axes)
 
     @property
     def proposal(self) -> Fix | None:

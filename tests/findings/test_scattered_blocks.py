@@ -58,3 +58,28 @@ def test_the_fix_gives_the_gradient_of_one_device(spelling: str, tmp_path: Path)
     *_, before, after = map(float, re.findall(r"\d[\d.e+-]*", change))
     assert before > 0.1
     assert after < 1e-5
+
+
+def test_an_error_comes_before_what_follows_from_it(tmp_path: Path) -> None:
+    """With the fix, the norm's sum is of different blocks: its error is gone as well, though it saves more bytes."""
+    script = tmp_path / "script.py"
+    norms = """
+def norm_of(reduce):
+    def body(w, a):
+        own = reduce(jax.grad(lambda shard: loss(lax.all_gather(shard, "x", tiled=True), a))(w))
+        return own, jnp.sqrt(jnp.sum(lax.psum(jnp.concatenate([own * own, own ** 4]), "x")))
+    return jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=(P("x"), P()), check_vma=False)
+
+wrong, right = norm_of(lambda own: lax.pmean(own, "x")), norm_of(lambda own: own / lax.axis_size("x"))
+wrong_inputs = right_inputs = error_inputs
+"""
+    script.write_text(SCRIPT.format(checked="False", reduced="own") + norms)
+    found = {
+        name: [
+            each.rule
+            for each in inspect(last_capture(Request(f"{script}:{name}", live=False))).findings
+            if each.severity == "error"
+        ]
+        for name in ("wrong", "right")
+    }
+    assert found == {"wrong": ["SS30", "SS04"], "right": []}

@@ -97,5 +97,6 @@ RULE = Rule(
     faulty='heads = x.reshape(tokens, 2, 16)  # the last dimension of x, 32, is sharded over "x" of 4',
     repaired="heads = x.reshape(tokens, 4, 8)",
     check=check,
-    by_hand="other code may depend on the order of the dimensions",
+    by_hand="other code may depend on the order of the dimensions. So the saving is that of the collectives here, and"
+    " not what another order sends or spares elsewhere",
 )

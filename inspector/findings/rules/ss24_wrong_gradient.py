@@ -141,7 +141,10 @@ def _fixes_after(
     written = tuple(fix for fix in found if fix.edits)[:MAX_ALTERNATIVES]
     along = axes_text(axes) if axes else "the axis"
     if factor is not None and abs(factor) > 1:
-        text = f"divide the gradients by lax.axis_size({along}), or reduce the loss that is differentiated by lax.pmean"
+        text = (
+            f"divide the gradients by lax.axis_size({along}), differentiate the lax.pmean of the loss,"
+            " or return its lax.psum where devices have parts of it"
+        )
         return written or advice(text)
     return written or advice(f"reduce gradients and loss alike, both by lax.psum or both by lax.pmean over {along}")
 
