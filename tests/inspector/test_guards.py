@@ -100,21 +100,23 @@ def test_the_part_of_a_pytree_that_is_written_out(written: str, path: str, part:
 
 
 def test_fixes_that_are_tried_and_those_that_cannot_be() -> None:
-    """The first that works of each title, then those without edits whose title nothing else has."""
+    """The first that works of each title, those behind which another error is, and advice that nothing else gives."""
 
     class Tried(_Trials):
         def __init__(self) -> None:
             self._tell = tried.append
 
         def _trial(self, fix: Fix) -> Trial | None:
-            return Trial(fix.title != "bad", "")
+            return None if fix.title == "bad" else Trial(fix.title == "good", "")
 
     tried: list[str] = []
     edit = inspect(kept.kept("missing_reduce_scatter.faulty")).findings[0].fixes[0].edits
     assert edit
-    fixes = (Fix("good", edit), Fix("good", edit), Fix("bad", edit), Fix("good"), Fix("by hand"))
-    assert [(each.title, bool(each.edits)) for each in Tried().tried(fixes)] == [("good", True), ("by hand", False)]
-    assert len(tried) == 2
+    edited = (Fix(title, edit) for title in ("behind", "good", "good", "bad"))
+    fixes = (*edited, Fix("good"), Fix("by hand"))
+    expected = [("good", True), ("behind", True), ("by hand", False)]
+    assert [(each.title, bool(each.edits)) for each in Tried().tried(fixes)] == expected
+    assert len(tried) == 3
 
 
 def test_instructions_that_were_renamed_after_scheduling() -> None:

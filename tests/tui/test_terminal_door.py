@@ -91,6 +91,9 @@ TEXTS |= {
     "probed",
     "of",
     "argument",
+    "mesh",
+    "actual_mesh",
+    "key",
 }
 """The fields of events with words of the script or of the compiler."""
 
