@@ -116,7 +116,9 @@ def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePositio
     over = over_text(first)
     used, summed = (sum(map(len, every)) for every in ([g.used for g in group], [_results(g) for g in group]))
     is_cpu = platform_of(report) == "cpu"
-    said = f"{used} of {summed} sums over {over} are" if summed > 1 else f"the sum over {over} is"
+    every = "both" if summed == 2 else f"all {summed:,}"
+    which = every if used == summed else f"{used:,} of {summed:,}"
+    said = f"{which} sums over {over} are" if summed > 1 else f"the sum over {over} is"
     began = since(report, first.axes, used)
     place = FindingPlace(", ".join(each.collective.name for each in group[:6]), source, first.stage, first.span)
     shapes = {type.shape for each in group for type in each.types if type.shape}
