@@ -33,7 +33,7 @@ def with_authors(
     parts: dict[int, list[Part]] = {}
     for part in parts_of(stage, (each for each in found if not each.parts), twins or {}):
         parts.setdefault(id(part.of), []).append(part)
-    used_in = {} if stage.hlo is None else passes_served(stage.hlo, found, differentiated=context.differentiated)
+    used_in = passes_served(stage, found, differentiated=context.differentiated)
     return tuple(
         _with_author(
             stage,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo import Instruction
 from ...parsers.hlo.uses import Uses
 from ..catalog.spellings import Kind
+from ..ir.stage import ParsedStage
 from ..report import Collective, Pass
 from .origin import direction_of
 from .source_from_users import by_computation
@@ -32,9 +33,12 @@ MAX_STEPS = 8
 
 
 def passes_served(
-    module: HloModule, collectives: Iterable[Collective], *, differentiated: bool
+    stage: ParsedStage, collectives: Iterable[Collective], *, differentiated: bool
 ) -> Mapping[tuple[str, str], Pass]:
     """The pass that all users of a moved value agree on, by computation and name; nothing where they do not."""
+    module = stage.hlo
+    if module is None:
+        return {}
     moved = [
         found
         for each in collectives

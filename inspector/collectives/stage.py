@@ -70,9 +70,7 @@ def _twins(context: AnalysisContext) -> Twins | None:
 def _twins_in(partitioned: ParsedStage, context: AnalysisContext) -> Twins:
     found = _as_spelled(partitioned, context)
     before, stablehlo = context.unpartitioned, context.lowered.stablehlo
-    used_in = (
-        {} if partitioned.hlo is None else passes_served(partitioned.hlo, found, differentiated=context.differentiated)
-    )
+    used_in = passes_served(partitioned, found, differentiated=context.differentiated)
     if before is None or stablehlo is None:
         return twins_in(partitioned, found, {}, used_in)
     return twins_in(partitioned, found, requests_served(partitioned, before, stablehlo, found), used_in)
