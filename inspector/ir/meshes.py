@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.sharding_syntax.replica_groups import Groups, MeshGroups
-from ..capture.model import ABSTRACT, Device, Mesh, Subject
+from ..capture.model import ABSTRACT, Device, Mesh, Subject, key_of_axes
 from .stage import ParsedStage
 
 
@@ -44,7 +44,7 @@ def keyed_meshes_of(subject: Subject | None) -> KeyedMeshes:
     known = [(mesh, found) for mesh, found in mapped if found is not None]
     return (
         *((mesh.key or "", found) for mesh, found in known),
-        *((f"{','.join(f'{axis.name}={axis.size}' for axis in mesh.axes)}{ABSTRACT}", found) for mesh, found in known),
+        *((key_of_axes((axis.name, axis.size) for axis in mesh.axes) + ABSTRACT, found) for mesh, found in known),
     )
 
 

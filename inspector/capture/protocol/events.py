@@ -6,6 +6,7 @@ Sizes are in bytes, times in seconds. An event's `bytes` are the text of its fra
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 from ...records import dataclass
@@ -50,6 +51,11 @@ class MeshAxis:
 
 ABSTRACT = " (abstract)"
 """The end of the key of a mesh without devices; the rest is that of such a mesh over devices 0, 1, 2, …."""
+
+
+def key_of_axes(sizes: Iterable[tuple[str, int]]) -> str:
+    """`a=8,b=1`: the key of a mesh with axes of these sizes over devices 0, 1, 2, …."""
+    return ",".join(f"{name}={size}" for name, size in sizes)
 
 
 @dataclass(frozen=True, slots=True)

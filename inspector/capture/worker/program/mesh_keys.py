@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jax.sharding import AbstractMesh
 
-from ...protocol.events import ABSTRACT
+from ...protocol.events import ABSTRACT, key_of_axes
 
 
 def key_of(*shardings: Any) -> str | None:
@@ -22,7 +22,7 @@ def key_of(*shardings: Any) -> str | None:
 
 def mesh_key(mesh: Any) -> str:
     """`a=8,b=1`; `a=8,b=1 (1c291ca3)`, a digest of the devices, where these are not 0, 1, 2, …."""
-    axes = ",".join(f"{name}={mesh.shape[name]}" for name in mesh.axis_names)
+    axes = key_of_axes((name, mesh.shape[name]) for name in mesh.axis_names)
     if isinstance(mesh, AbstractMesh):
         return f"{axes}{ABSTRACT}"
     ids = np.asarray(mesh.device_ids, np.int64).ravel()
