@@ -35,18 +35,14 @@ def x64(enabled: bool) -> Iterator[None]:
         jax.config.update("jax_enable_x64", before)
 
 
-def widened(traced: Any) -> Any:
-    """The program of a closed jaxpr in float64; its arguments are those, wide."""
-    return _closed(traced)
-
-
 def wide_array(value: Any) -> Any:
     """An array in the type that it has in the wide program."""
     is_narrow = _is_narrow(getattr(value, "dtype", None))
     return np.asarray(value).astype(_wide_dtype(value.dtype)) if is_narrow else value
 
 
-def _closed(traced: Any) -> Any:
+def widened(traced: Any) -> Any:
+    """The program of a jaxpr, closed or not, in float64; its arguments are those, wide."""
     if opened(traced) is traced:
         return _jaxpr(traced)
     return traced.replace(jaxpr=_jaxpr(traced.jaxpr), consts=[wide_array(each) for each in traced.consts])
@@ -120,7 +116,7 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
         return type(value)(map(_parameter, value)) if type(value) in (tuple, list) else value
     if hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns"):
-        return _closed(value)
+        return widened(value)
     if isinstance(value, np.dtype) and _is_narrow(value):
         return _wide_dtype(value)
     return _wide_aval(value) if isinstance(value, jax.core.ShapedArray) else value
