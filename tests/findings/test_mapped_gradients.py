@@ -151,14 +151,19 @@ inputs = (jnp.sin(jnp.arange(128.0)).reshape(16, 8), jnp.sin(jnp.arange(512.0)).
 """
 
 
-def test_what_differs_from_the_gradient_of_one_device_is_found(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+def _true_ratios(script: Path) -> list[float]:
+    """The numbers that a script's `ratios` gives, by JAX on one device."""
     capture = last_capture(Request(f"{script}:ratios", probe="none"))
     assert capture.execution is not None, capture.failure
     (output,) = capture.execution.outputs
     assert output.values is not None
-    true = [float(each) for each in output.values.strip("[]").replace(",", " ").split()]
+    return [float(each) for each in output.values.strip("[]").replace(",", " ").split()]
+
+
+def test_what_differs_from_the_gradient_of_one_device_is_found(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    true = _true_ratios(script)
     assert true == pytest.approx([1, 1, 4, 1 / 4, 8, 1, 1, 1, 4, 1, 1, 4, 1, 4, 1, 2], rel=1e-3)
 
     gradients = last_capture(Request(f"{script}:steps", live=False, gradients=True)).gradients
@@ -231,11 +236,7 @@ inputs = (jnp.sin(jnp.arange(128.0)).reshape(16, 8), jnp.sin(jnp.arange(512.0)).
 def test_functions_that_fix_their_types_are_compared_in_float64(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(NARROW)
-    capture = last_capture(Request(f"{script}:ratios", probe="none"))
-    assert capture.execution is not None, capture.failure
-    (output,) = capture.execution.outputs
-    assert output.values is not None
-    true = [float(each) for each in output.values.strip("[]").replace(",", " ").split()]
+    true = _true_ratios(script)
     assert true == pytest.approx([1, 4] * 4, rel=0.02)  # in halves
 
     gradients = last_capture(Request(f"{script}:steps", live=False, gradients=True)).gradients
