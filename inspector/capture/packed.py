@@ -134,7 +134,7 @@ def _zstandard(stream: BytesIO) -> IO[bytes]:
 
 
 class _Frames(BytesIO):
-    """The contents of zstd frames, read with `zstandard`, whose own files take a frame that is cut off for a whole one.
+    """The contents of zstd frames, by `zstandard`, whose own files take a frame without its end for a complete one.
 
     Little is unpacked at a time, as it may become ten thousand times as much.
     """

@@ -408,17 +408,17 @@ def removed(report: Report, found: Finding) -> list[str]:
 def test_gradients_that_are_still_wrong() -> None:
     """Those of the same value or by another rule: one of another value may have its own mistake."""
     data, model, nowhere = AxisRef("data"), AxisRef("model"), FindingPlace("w", SourcePosition())
-    mended = Finding("SS24", "wrong-gradient", "error", "proved", (data,), "m", nowhere, subject="w")
+    fixed = Finding("SS24", "wrong-gradient", "error", "proved", (data,), "m", nowhere, subject="w")
     others = {
-        "the same": mended,
-        "another value": replace(mended, subject="b"),
-        "another axis": replace(mended, axes=(model,)),
-        "another rule": replace(mended, rule="SS03", subject="b"),
-        "a cost": replace(mended, rule="SS03", severity="warning"),
-        "no gradient": replace(mended, rule="SS01"),
+        "the same": fixed,
+        "another value": replace(fixed, subject="b"),
+        "another axis": replace(fixed, axes=(model,)),
+        "another rule": replace(fixed, rule="SS03", subject="b"),
+        "a cost": replace(fixed, rule="SS03", severity="warning"),
+        "no gradient": replace(fixed, rule="SS01"),
     }
     after = replace(inspect(Capture()), findings=tuple(replace(found, message=name) for name, found in others.items()))
-    assert list(_wrong_gradients(after, mended)) == ["still wrong: the same", "still wrong: another rule"]
-    unnamed = replace(mended, subject="")
+    assert list(_wrong_gradients(after, fixed)) == ["still wrong: the same", "still wrong: another rule"]
+    unnamed = replace(fixed, subject="")
     after = replace(after, findings=(replace(unnamed, message="which?"), *after.findings))
     assert list(_wrong_gradients(after, unnamed)) == ["still wrong: another rule"]

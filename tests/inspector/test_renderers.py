@@ -54,14 +54,14 @@ def test_what_is_left_out_is_counted(count: int, text: list[str]) -> None:
 
 def test_details_stand_under_their_row_and_end_at_the_edge() -> None:
     width = 24
-    told = ("Title", "  one  two", f"    {'x' * (width - 4)}", "    why: because", "    + added")
+    lines = ("Title", "  one  two", f"    {'x' * (width - 4)}", "    why: because", "    + added")
     details = [Detail("", "x" * (width - 4)), Detail("why", "because"), Detail("", "+ added", is_code=True)]
     columns, rows = (Column("a"), Column("b")), (Row(("one", "two")),)
     table = Table("t", "t", columns, rows, heading="Title", details=lambda _: details, in_full=True)
     console = Console(width=width)
     with console.capture() as printed:
         console.print(table_section(table))
-    assert [line.rstrip() for line in printed.get().splitlines()] == [*told]
+    assert [line.rstrip() for line in printed.get().splitlines()] == [*lines]
 
 
 def test_lines_of_a_diff_have_the_colours_that_git_gives_them() -> None:

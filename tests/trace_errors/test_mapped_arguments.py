@@ -56,19 +56,19 @@ def _explained(script: Path, mesh: str, result: str) -> tuple[Explanation, Captu
 
 @pytest.mark.parametrize("mesh", MESHES)
 def test_the_mesh_with_automatic_axes_is_offered(tmp_path: Path, mesh: str) -> None:
-    found, mended = _explained(tmp_path / "script.py", mesh, "jax.lax.psum(x @ w, 'model')")
+    found, after = _explained(tmp_path / "script.py", mesh, "jax.lax.psum(x @ w, 'model')")
     assert verdict(found.fixes[0]) == "traces and keeps the numbers"
-    assert mended.complete
-    assert mended.failure is None
+    assert after.complete
+    assert after.failure is None
     line = 1 + SCRIPT.splitlines().index(next(each for each in SCRIPT.splitlines() if "in_specs" in each))
     assert [step.source.frame and step.source.frame.line for step in found.steps] == [None, line]
 
 
 def test_an_error_behind_the_error_is_told(tmp_path: Path) -> None:
-    found, mended = _explained(tmp_path / "script.py", MESHES[0], "x @ w")
-    assert mended.failure is not None
-    assert "in_specs" not in mended.failure.said
-    message = mended.failure.message.splitlines()[0].rstrip(":")
+    found, after = _explained(tmp_path / "script.py", MESHES[0], "x @ w")
+    assert after.failure is not None
+    assert "in_specs" not in after.failure.said
+    message = after.failure.message.splitlines()[0].rstrip(":")
     assert verdict(found.fixes[0]) == f"fixes this, but then tracing fails ({message})"
     assert verdict(found.fixes[1]) == "not tried"
     assert "jax.device_put" in found.fixes[1].title

@@ -117,7 +117,7 @@ def _from(flow: Dataflow, source: Node, dim: int, axis: AxisRef) -> Iterator[Det
         after = _place_after(flow, row, source, dim)
         if after is None or after[0].kind != "result" or _is_cut(flow, *after, axis):
             continue
-        way = _followed(flow, after, axis) if _agree(flow, row, source, dim, axis, {}) else None
+        way = _followed(flow, after, axis) if _all_agree(flow, row, source, dim, axis, {}) else None
         if way is not None:
             dims = axes_of(flow, after[0])
             elsewhere = next((other for other, axes in enumerate(dims) if axis in axes), None)
@@ -196,7 +196,7 @@ def _after(
 ) -> tuple[Node, int] | None:
     """Return the operand's dimension in the result; None if the operation needs more than a part of it."""
     after = _place_after(flow, row, node, dim)
-    return after if after is not None and _agree(flow, row, node, dim, axis, way) else None
+    return after if after is not None and _all_agree(flow, row, node, dim, axis, way) else None
 
 
 def _place_after(flow: Dataflow, row: int, node: Node, dim: int) -> tuple[Node, int] | None:
@@ -226,7 +226,7 @@ def _place_after(flow: Dataflow, row: int, node: Node, dim: int) -> tuple[Node, 
     return None if place is None else (Node("result", row, 0), place)
 
 
-def _agree(flow: Dataflow, row: int, node: Node, dim: int, axis: AxisRef, way: Mapping[Node, int]) -> bool:
+def _all_agree(flow: Dataflow, row: int, node: Node, dim: int, axis: AxisRef, way: Mapping[Node, int]) -> bool:
     """Return whether an operation takes its operands as they are, with a dimension of one of them cut by an axis."""
     rule = rule_of_row(flow, row)
     operands = flow.operands(row)
