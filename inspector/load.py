@@ -67,7 +67,7 @@ def _of_text(source: Source, module: str | None) -> Capture:
     data, done = restored(source.data)
     source = source if data is source.data else Source(source.name, data)
     if language(data) is None:
-        line = Span(0, max(data.find(b"\n"), 1))
+        line = Span(0, len(data.partition(b"\n")[0]))
         found_instead = other_format(data)
         message = f"this is {found_instead or 'neither HLO nor MLIR text, nor a saved capture'}"
         raise ParseError(Problem(message, source, line, ("'HloModule'", "'module'")))

@@ -161,6 +161,15 @@ def test_bytecode(tmp_path: Path, captured: Capture) -> None:
         load(str(tmp_path / "h"))
 
 
+@pytest.mark.parametrize("text", ["once upon a time", "int main() {\n}\n", "ä\n\n", "\nHlo", ""])
+def test_of_what_is_no_module_the_first_line_is_underlined(text: str) -> None:
+    with pytest.raises(ParseError, match="neither HLO nor MLIR") as raised:
+        load_bytes("f", text.encode())
+    shown = str(raised.value).splitlines()
+    first = text.partition("\n")[0]
+    assert shown[1:3] == [f"1 | {first}", f"  | {'^' * max(len(first), 1)}"]
+
+
 def test_a_function_that_was_exported(tmp_path: Path) -> None:
     pytest.importorskip("flatbuffers")
     import jax.export
