@@ -97,7 +97,7 @@ class JaxprProgram:
     """A whole traced function: `jaxprs[0]` is the outermost, and the bodies of equations are among the others.
 
     Raises:
-        ValueError: there is no such body.
+        ValueError: there is no such body, or a shard_map has none.
     """
 
     frames: tuple[Frame, ...]
@@ -107,6 +107,8 @@ class JaxprProgram:
         inner = range(1, len(self.jaxprs))
         for jaxpr in self.jaxprs:
             for equation in jaxpr.equations:
+                if equation.shard_map is not None and "jaxpr" not in dict(equation.bodies):
+                    raise ValueError(f"{equation.primitive} has no body")
                 for name, body in equation.bodies:
                     if body not in inner:
                         raise ValueError(f"{name} of {equation.primitive} is jaxpr {body} of {len(self.jaxprs)}")

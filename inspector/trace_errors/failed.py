@@ -99,7 +99,7 @@ def _shard_map_of(report: Report, function: str) -> tuple[EquationPlace, tuple[s
         return None
     mapped = [place for place in text.equations if place.equation.shard_map is not None]
     for place in mapped:
-        body = text.program.jaxprs[dict(place.equation.bodies).get("jaxpr", 0)]
+        body = text.program.jaxprs[dict(place.equation.bodies)["jaxpr"]]
         names = {frame.function.rpartition(".")[2] for each in body.equations for frame in text.stack(each)[:1]}
         if function in names or len(mapped) == 1:
             return place, body.outputs

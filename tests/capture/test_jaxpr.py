@@ -167,7 +167,15 @@ def test_a_body_that_is_shared_is_recorded_once(captured: Captured) -> None:
     assert len(equations(program, "tanh")) == 1
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"null", b'{"frames":[],"jaxprs":[1]}', b'{"frames":' + b"[" * 100_000])
+WITHOUT_A_BODY = (
+    b'{"frames":[],"jaxprs":[{"constants":[],"inputs":[],"outputs":[],"equations":[{"primitive":"shard_map",'
+    b'"inputs":[],"outputs":[],"bodies":[],"shard_map":{"axes":[],"checked":true}}]}]}'
+)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b"null", b'{"frames":[],"jaxprs":[1]}', b'{"frames":' + b"[" * 100_000, WITHOUT_A_BODY]
+)
 def test_what_is_no_jaxpr(text: bytes) -> None:
     with pytest.raises(CaptureError):
         read_program(Source("jaxpr", text))

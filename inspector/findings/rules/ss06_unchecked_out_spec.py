@@ -35,7 +35,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _of_own_blocks(report: Report, flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
     """Results made of what differs on each device, without the axes of that in the out_spec."""
-    body, sizes = dict(place.equation.bodies).get("jaxpr", 0), dict(mapped.sizes)
+    body, sizes = dict(place.equation.bodies)["jaxpr"], dict(mapped.sizes)
     known = infer(flow.text, "blocks").results
     for number, (name, leaving) in enumerate(zip(flow.jaxprs[body].outputs, mapped.outputs, strict=False)):
         made, position = flow.made.get((body, name), (None, 0))
@@ -59,7 +59,7 @@ def _of_own_blocks(report: Report, flow: Flow, place: EquationPlace, mapped: Sha
 
 def _handed_on(flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
     """The inputs of a shard_map that leave it as they are, with fewer axes in the out_spec than in the in_spec."""
-    body = flow.jaxprs[dict(place.equation.bodies).get("jaxpr", 0)]
+    body = flow.jaxprs[dict(place.equation.bodies)["jaxpr"]]
     given = {variable.name: number for number, variable in enumerate(body.inputs)}
     sizes = dict(mapped.sizes)
     for number, name in enumerate(body.outputs):
@@ -147,7 +147,7 @@ def _since(report: Report, flow: Flow, origin: LoopOrigin) -> str:
 
 def _result(report: Report, flow: Flow, mapped: EquationPlace | None, differs: Divergence) -> str:
     """Return the value that leaves, by its path in the function's result, or by its number among several."""
-    outputs = () if mapped is None else flow.jaxprs[dict(mapped.equation.bodies).get("jaxpr", 0)].outputs
+    outputs = () if mapped is None else flow.jaxprs[dict(mapped.equation.bodies)["jaxpr"]].outputs
     if mapped is None or differs.value not in outputs:
         return differs.value
     return _output(report, flow, mapped, outputs.index(differs.value))
