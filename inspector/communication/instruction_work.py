@@ -9,17 +9,16 @@ from typing import Literal
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.fields import number
 from ...parsers.hlo.graph import Taken
-from ..catalog.opcodes import HLO_ELEMENTWISE
+from ..catalog.opcodes import HLO_ELEMENTWISE, HLO_UNCHANGED
 
 Work = Literal["moves", "elementwise", "control", "contraction", "other"]
 
-PASSING = frozenset(
-    {"copy", "copy-start", "copy-done", "bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice"}
-    | {"dynamic-slice", "dynamic-update-slice", "pad", "concatenate", "reverse", "opt-barrier", "broadcast"}
-    | {"all-gather", "all-gather-start", "all-gather-done", "collective-permute", "collective-permute-start"}
-    | {"collective-permute-done", "all-to-all", "all-reduce", "all-reduce-start", "all-reduce-done", "reduce-scatter"}
-    | {"async-start", "async-update", "async-done", "partition-id", "iota", "parameter", "constant", "tuple"}
-    | {"call-start", "call-done", "get-tuple-element"}
+PASSING = HLO_UNCHANGED | frozenset(
+    {"copy-start", "copy-done", "bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice", "broadcast"}
+    | {"dynamic-slice", "dynamic-update-slice", "pad", "concatenate", "reverse", "all-gather", "all-gather-start"}
+    | {"collective-permute", "collective-permute-start", "collective-permute-done", "all-to-all", "all-reduce"}
+    | {"all-reduce-start", "reduce-scatter", "async-start", "async-done", "partition-id", "iota", "parameter"}
+    | {"constant", "tuple", "call-start", "call-done", "get-tuple-element"}
 )
 """Opcodes that hand on elements, to other places or other devices."""
 
@@ -30,7 +29,7 @@ CONTRACTIONS = frozenset({"dot", "ragged-dot", "convolution"})
 MATMULS = ("matmul", "gemm", "dot", "conv")
 """Words in the targets of custom calls that contract dimensions."""
 
-DATA_OPERANDS = {"dynamic-slice": 1, "dynamic-update-slice": 2}
+DATA_OPERANDS = {"dynamic-slice": 1, "dynamic-update-slice": 2, "add-dependency": 1}
 """Number of operands that have elements; the others are indices."""
 
 

@@ -225,8 +225,8 @@ class ValueFlow:
         for user, position in self.uses_of(place):
             if user.opcode == "get-tuple-element":
                 yield Place(user)
-            elif user.opcode in HLO_UNCHANGED and position == 0:
-                yield Place(user, place.element)
+            elif user.opcode in HLO_UNCHANGED:
+                yield from [Place(user, place.element)] if position == 0 else []
             elif user.opcode in BY_OPERAND and (user.opcode == "tuple" or len(user.operands) > 1):
                 yield Place(user, position)
             elif user.opcode in ("while", "conditional"):
