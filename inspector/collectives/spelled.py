@@ -38,7 +38,7 @@ def axes_text(collective: Collective) -> str:
 
 
 def over_text(collective: Collective) -> str:
-    """The same within a sentence: `data and model`, or `groups of 4 devices`."""
+    """The same within a sentence: `data, model`, or `groups of 4 devices`."""
     if collective.axes:
         return join_axes(collective.axes)
     sizes = " or ".join(map(str, sorted({len(group) for group in collective.groups})))

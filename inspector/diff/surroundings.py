@@ -51,11 +51,11 @@ def _placed(side: Fingerprint, transfer: Transfer | None) -> tuple[AnyGraph, Nod
 
 
 def _graph(side: Fingerprint, span: Span) -> AnyGraph | None:
-    if side.text is not None and side.text.hlo is not None:
+    if side.text is None:
+        return None
+    if side.text.hlo is not None:
         return hlo_graph.graph_around(side.text.hlo, span.start)
-    if side.text is not None and side.text.mlir is not None:
-        return mlir_graph.graph_around(side.text.mlir, span.start)
-    return None
+    return None if side.text.mlir is None else mlir_graph.graph_around(side.text.mlir, span.start)
 
 
 def _landmarks(found: Diff, start: Node, side: int) -> list[tuple[Span, Span]]:

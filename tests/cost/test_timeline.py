@@ -189,3 +189,18 @@ def test_bars_together_take_as_long_as_each(sample: SampleCapture, monkeypatch: 
             assert sum(bar.busy for bar in together) == pytest.approx(sum(bar.end - bar.start for bar in each))
             assert sum(bar.count for bar in together) == len(each)
             assert all(bar.busy <= (bar.end - bar.start) * (1 + SLACK) for bar in together)
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 8])
+@pytest.mark.parametrize("lanes", [1, 4, 8])
+@pytest.mark.parametrize("style", ["loop", "compute"])
+def test_there_are_no_more_bars_than_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch, most: int, lanes: int, style: str
+) -> None:
+    """Whatever they are: loops are not put together, and the first of a lane has none to go with."""
+    monkeypatch.setattr(drawn, "MAX_BARS", most)
+    bars = [drawn.Bar(f"lane {n % lanes}", style, n, n + 0.5, "", "") for n in range(8)]
+    few = drawn._few(bars, 1.0)
+    assert len(few) == most
+    drawn_ones = [n for n in range(8) if n < most or (style != "loop" and n % lanes < most)]
+    assert sum(bar.count for bar in few) == len(drawn_ones)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shardscope.inspector.capture.model import Capture, Execution
+from shardscope.inspector.capture.model import Capture, Execution, OutputSummary
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
+from shardscope.inspector.diff import values
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.values import compare_values
@@ -106,6 +107,17 @@ def test_what_was_not_run_or_not_described_is_not_called_equal(run: Run) -> None
     assert found is not None
     assert (found.equal, found.close, found.unknown, found.differs) == (1, 0, len(others), ())
     assert found.same_inputs is None
+
+
+@pytest.mark.parametrize("apart", [None, 0.0, 0.5, 1.0, 1.001, 40.0])
+def test_rounding_explains_as_much_as_it_does_and_no_more(monkeypatch: pytest.MonkeyPatch, apart: float | None) -> None:
+    """Each output is in one of the counts."""
+    monkeypatch.setattr(values, "distance", lambda one, other: apart)
+    one = OutputSummary(path="result", type="f32[4]", spec=None, digest="a")
+    found = compare_values(Execution((one, one)), Execution((replace(one, digest="b"), one)))
+    assert found is not None
+    assert (found.equal, found.unknown) == (1, apart is None)
+    assert (found.close, len(found.differs)) == ((0, 0) if apart is None else (1, 0) if apart <= 1 else (0, 1))
 
 
 def test_the_command_runs_both_sides(run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

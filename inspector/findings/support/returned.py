@@ -63,12 +63,12 @@ def _alike(arguments: Mapping[tuple[ArrayType, str], list[ShardedValue]], output
 
 def _makers(module: HloModule, count: int) -> Iterator[str]:
     """Yield the instruction that each of so many results of the entry comes from."""
-    root = None if module.entry is None else module.entry.root
-    if module.entry is None or root is None:
+    entry = module.entry
+    if entry is None or (root := entry.root) is None:
         return
     for name in root.operands if root.opcode == "tuple" else (root.name,) * count:
         for _ in range(MAX_HANDED_ON):
-            instruction = module.entry.instruction(name)
+            instruction = entry.instruction(name)
             if instruction is None or instruction.opcode not in HANDED_ON or not instruction.operands:
                 break
             name = instruction.operands[0]
