@@ -17,7 +17,9 @@ from ..catalog.spellings import is_kernel
 
 _MARK = re.compile(rb"~op(\d{1,9})~/?")
 _MARKS = re.compile(rb"(?:~op\d{1,9}~/?)*+")
-_NAME = re.compile(rb'"[^"\n]*~op\d{1,9}~[^"\n]*"')
+_REST = re.compile(rb'~op(\d{1,9})~/?(?:([^"\n~;]*)"|[^"\n]*")')
+"""What a name has from its first number on; the second group is all of it where nothing was joined to the name."""
+
 _BOUND = re.compile(rb"[:;()/]")
 _SEVERAL = re.compile(rb"\((?:~op\d{1,9}~[:;]?)+\)/?")
 
@@ -32,15 +34,25 @@ def untagged(text: bytes) -> tuple[bytes, Tags]:
     pieces: list[bytes] = []
     pairs = array("I")
     size = end = 0
-    for match in _NAME.finditer(text):
-        name, numbers = _plain(match[0])
-        between = text[end : match.start()]
+    for match in _REST.finditer(text):
+        at, stop = match.span()
+        start = text.rfind(b'"', end, at) + 1
+        first = text[start:at]
+        if not start or b"\n" in first:
+            continue
+        number, rest = match.groups()
+        if rest is None or first.endswith(b"(") or b";" in first:
+            name, numbers = _plain(text[start : stop - 1])
+        else:
+            name, numbers = first + rest, [int(number)]
+        between = text[end:start]
         pieces += (between, name)
-        last = size + len(between) + max(name.rfind(b"/"), 0) + 1
-        for number in numbers:
-            pairs.extend((last, number))
-        size += len(between) + len(name)
-        end = match.end()
+        size += len(between)
+        last = size + name.rfind(b"/") + 1
+        for each in numbers:
+            pairs.extend((last, each))
+        size += len(name)
+        end = stop - 1
     pieces.append(text[end:])
     return b"".join(pieces), pairs.tobytes()
 
@@ -67,18 +79,18 @@ def plain(text: str) -> str:
 
 
 def _plain(name: bytes) -> tuple[bytes, list[int]]:
-    """A name in quotes without numbers, and those of the operations that it names.
+    """A name without numbers, and those of the operations that it names.
 
     A path may have more of them: those of the calls around, which come before the operation's own.
     """
-    inner = _SEVERAL.sub(_side_by_side, name[1:-1])
+    inner = _SEVERAL.sub(_side_by_side, name)
     stripped: list[bytes] = []
     for part in inner.split(b";"):
         plain_part = _MARK.sub(b"", part)
         # What a path has in common with the one before may be left out.
         if not any(known == plain_part or known.endswith(b"/" + plain_part) for known in stripped):
             stripped.append(plain_part)
-    return b'"%b"' % b";".join(stripped), _own(inner)
+    return b";".join(stripped), _own(inner)
 
 
 def _own(name: bytes) -> list[int]:
