@@ -54,7 +54,6 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
         program=program,
         meshes=program.meshes,
         partitions=program.partitions,
-        stages=tuple(_summary(stage, context_of(program)) for stage in program.stages),
         collectives=collectives,
         communication=strategies(program, collectives),
         most_sent=most_sent(program, collectives),
@@ -121,6 +120,11 @@ def _schedule_of(program: Program) -> Schedule | None:
 @derived
 def _schedule(stage: ParsedStage, context: AnalysisContext, machine: Machine) -> Schedule | None:
     return None if stage.hlo is None else Schedule(stage.hlo, _estimated(stage, context, machine), machine)
+
+
+def stage_summaries(program: Program) -> tuple[StageSummary, ...]:
+    """Return the size and the contents of every stage, also of those whose collectives are not listed."""
+    return tuple(_summary(stage, context_of(program)) for stage in program.stages)
 
 
 @derived

@@ -16,6 +16,7 @@ from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..pipeline import summarize
 from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
 from ..units import known_product, known_sum
 from .keys import FindingKey, IntermediateSharding, Line, Lines, finding_keys, intermediate_shardings
@@ -167,7 +168,6 @@ def outline(report: Report, stage: ParsedStage) -> Fingerprint:
     for collective in collectives_of(report.program, stage):
         transfer = _transfer(collective, report, lines)
         counted[transfer] = counted.get(transfer, 0) + 1
-    summary = next((each for each in report.stages if each.name == stage.name), None)
     return Fingerprint(
         title=_title(report, stage),
         stage=stage.name,
@@ -177,7 +177,7 @@ def outline(report: Report, stage: ParsedStage) -> Fingerprint:
         findings=finding_keys(report, lines),
         sizes=_sizes(report),
         costs=_costs(report),
-        opcodes={} if summary is None else dict(summary.opcodes),
+        opcodes=dict(summarize(stage).opcodes),
         text=stage,
         execution=report.capture.execution,
     )

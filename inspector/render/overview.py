@@ -54,7 +54,8 @@ def mesh_text(mesh: MeshSyntax) -> str:
 
 def resources_text(report: Report) -> str:
     """The resources of a step, as far as known: time to compile, memory, bytes sent, estimated time."""
-    compiled = next((each.seconds for each in report.stages if each.name == "hlo" and each.seconds is not None), None)
+    hlo = report.program.stage("hlo")
+    compiled = None if hlo is None else hlo.stage.seconds
     parts = [] if compiled is None else [f"compiled in {format_seconds(compiled)}"]
     peak, cost = report.peak, report.cost
     if peak is not None and peak.bytes:

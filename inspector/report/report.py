@@ -56,7 +56,6 @@ class Report:
     program: Program
     meshes: tuple[MeshSyntax, ...] = ()
     partitions: int = 1
-    stages: tuple[StageSummary, ...] = ()
     collectives: tuple[Collective, ...] = ()
     communication: tuple[StrategyTotal, ...] = ()
     most_sent: int | None = None
@@ -87,7 +86,8 @@ class Report:
 
     def could_be_read(self, stage: str) -> bool:
         """Return whether all of a stage's text could be read: if not, it may hold more than is known."""
-        return not any(each.problems for each in self.stages if each.name == stage)
+        found = self.program.stage(stage)
+        return found is None or not found.problems
 
     def _repr_html_(self) -> str | None:
         """The HTML for a notebook, which shows plain text where there is none."""

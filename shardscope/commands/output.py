@@ -224,7 +224,7 @@ def failed(code: ExitCode, report: Report, options: argparse.Namespace, found: F
     least = options.fail_on or found.configuration.fail_on or ("error" if strict else None)
     if code is not ExitCode.DONE or least is None:
         return code
-    if not all(report.could_be_read(stage.name) for stage in report.stages):
+    if not all(report.could_be_read(stage.name) for stage in report.program.stages):
         return ExitCode.UNREADABLE_INPUT
     bad = SEVERITIES[: SEVERITIES.index(least) + 1]
     return ExitCode.FINDINGS if any(each.severity in bad for each in report.findings) else code

@@ -107,4 +107,4 @@ def check_sizes_follow_from_types(report: Report) -> None:
 
 
 def check_problems(report: Report) -> None:
-    assert [problem for stage in report.stages for problem in stage.problems] == []
+    assert [problem for stage in report.program.stages for problem in stage.problems] == []

@@ -19,7 +19,8 @@ from shardscope.inspector.capture.file import load
 from shardscope.inspector.capture.model import Capture, Device, Stage
 from shardscope.inspector.cost.places import Machine
 from shardscope.inspector.findings.rules import ss17_slow_link_collective as ss17
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.ir.program import Program
+from shardscope.inspector.pipeline import inspect, stage_summaries
 from shardscope.inspector.render import variance_lines
 from shardscope.inspector.render.html.mesh import _places, _ways
 from shardscope.inspector.render.html.tables import MAX_ROWS, table_section
@@ -160,8 +161,8 @@ def test_long_tables_of_a_page_say_what_they_leave_out(more: int) -> None:
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
 def test_lines_of_a_stage(end: str) -> None:
     text = "HloModule m\n\nENTRY %e (p: f32[4]) -> f32[4] {\n  ROOT %p = f32[4] parameter(0)\n}" + end
-    report = inspect(Capture(stages=(Stage("hlo", "hlo", Source("m", text.encode())),), complete=True))
-    assert [each.lines for each in report.stages] == [len(text.splitlines())]
+    program = Program(Capture(stages=(Stage("hlo", "hlo", Source("m", text.encode())),), complete=True))
+    assert [each.lines for each in stage_summaries(program)] == [len(text.splitlines())]
 
 
 def test_first_lines_are_sentences() -> None:

@@ -25,7 +25,7 @@ from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.diff.passes import pass_changes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load, load_bytes
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import inspect, stage_summaries
 from shardscope.inspector.render.overview import attention
 from shardscope.parsers.errors import ParseError, ShardscopeError
 
@@ -281,7 +281,7 @@ def test_a_folder_lists_the_collectives_of_each_stage_and_pass(tmp_path: Path) -
     environment = {**os.environ, "XLA_FLAGS": f"--xla_dump_to={dump} --xla_dump_hlo_pass_re=.*", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", PASSES], env=environment, check=True, capture_output=True)
     found = load(str(dump))
-    counts = {stage.name: stage.collective_counts for stage in inspect(found).stages}
+    counts = {stage.name: stage.collective_counts for stage in stage_summaries(Program(found))}
     assert counts["hlo-before"] == {}
     assert counts["hlo-spmd"]["all-gather"] == counts["hlo"]["all-gather"] > 0
 

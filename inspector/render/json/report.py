@@ -10,6 +10,7 @@ from msgspec import Struct, field, to_builtins
 from ... import report
 from ...diff import targets
 from ...diff.passes import pass_changes
+from ...pipeline import stage_summaries
 from ...shardings.conflicts import conflicts
 from ...shardings.table import values
 from ..renderers import SECTIONS
@@ -122,7 +123,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         details=sorted(details),
         subject=capture.subject,
         complete=capture.complete,
-        stages=[stage_of(each, in_full="stages" in details) for each in found.stages],
+        stages=[stage_of(each, in_full="stages" in details) for each in stage_summaries(found.program)],
         communication=_communication(found),
         collectives=[collective_of(each, found.program, in_full=in_full) for each in found.collectives],
         uncounted=list(map(uncounted_of, found.uncounted)),

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ....parsers.errors import Problem
 from ...capture.model import PHASES, Failure, Message, Value
+from ...pipeline import stage_summaries
 from ...report import PlacedMessage, Report
 from ...units import format_bytes, format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, titled
@@ -116,7 +117,7 @@ def _entries(report: Report) -> Sequence[Entry]:
         found.append(PlacedMessage(Message("error", text, "start")))
     messages: Sequence[PlacedMessage] = report.messages or [PlacedMessage(each) for each in capture.messages]
     by_level = sorted(messages, key=lambda placed: list(LEVELS).index(placed.message.level))
-    return [*found, *by_level, *(problem for stage in report.stages for problem in stage.problems)]
+    return [*found, *by_level, *(problem for stage in report.program.stages for problem in stage.problems)]
 
 
 def _cells(entry: Entry) -> tuple[Cell, ...]:
@@ -156,7 +157,7 @@ def _details(value: object) -> Sequence[Detail]:
 def stages(report: Report) -> Table:
     """The stages that the capture reached."""
     rows = []
-    for stage in report.stages:
+    for stage in stage_summaries(report.program):
         seconds = format_seconds(stage.seconds) if stage.seconds is not None else ""
         kinds = ", ".join(plural(count, kind) for kind, count in stage.collective_counts.items())
         rows.append(Row((stage.name, f"{stage.instructions:,}", format_bytes(stage.bytes), seconds, kinds), stage))
