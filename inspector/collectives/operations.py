@@ -160,8 +160,7 @@ def _of_outputs(flow: JaxprFlow, place: EquationPlace, names: tuple[str, ...]) -
     while waiting and len(seen) < MAX_VALUES:
         value = waiting.pop()
         if value.jaxpr == 0:
-            outputs = zip(flow.jaxprs[0].outputs, names, strict=True)
-            reached += [keys_of_name(name)[::-1] for output, name in outputs if output == value.name]
+            reached += [keys_of_name(names[number])[::-1] for number in flow.returned.get((0, value.name), ())]
         onward = [each for each in flow.onward(value, ELEMENTWISE | HANDED_ON) if each not in seen]
         seen.update(onward)
         waiting += onward

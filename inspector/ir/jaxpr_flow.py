@@ -35,6 +35,10 @@ class JaxprFlow(JaxprUses):
         for place in text.equations:
             for body in dict.fromkeys(body for _, body in place.equation.bodies):
                 self.callers.setdefault(body, []).append(place)
+        self.returned: dict[tuple[int, str], list[int]] = {}
+        for number, jaxpr in enumerate(self.jaxprs):
+            for position, name in enumerate(jaxpr.outputs):
+                self.returned.setdefault((number, name), []).append(position)
 
     def body(self, place: EquationPlace) -> int | None:
         """The body of a call whose inputs are the call's own operands."""
@@ -125,11 +129,10 @@ class JaxprFlow(JaxprUses):
             if not inside and place.equation.primitive in primitives:
                 outputs = place.equation.outputs
                 yield from (At(place.jaxpr, each.name) for each in outputs if each.type.array.elements == size)
-        for position, name in enumerate(self.jaxprs[value.jaxpr].outputs):
-            if name == value.name:
-                for call in self.callers.get(value.jaxpr, ()):
-                    results = call.equation.outputs[position : position + 1]
-                    yield from (At(call.jaxpr, each.name) for each in results)
+        for position in self.returned.get((value.jaxpr, value.name), ()):
+            for call in self.callers.get(value.jaxpr, ()):
+                results = call.equation.outputs[position : position + 1]
+                yield from (At(call.jaxpr, each.name) for each in results)
 
     def type_of(self, value: At) -> JaxType | None:
         """The type of a value."""

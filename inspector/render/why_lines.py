@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ...parsers.sharding_syntax.mesh import join_axes
 from ..collectives.spelled import executions_text, types_text
-from ..report import BoundaryOrigin, Collective, CollectiveCause, Conflict, ExplainedStep, Report, Side, Why
+from ..report import BoundaryOrigin, Collective, CollectiveCause, Conflict, ExplainedStep, NodeAxis, Report, Side, Why
 from ..shardings.collective_causes import causes_of
+from ..shardings.explained import why_axes
 from ..units import format_bytes
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ def remedy_line(cause: CollectiveCause, report: Report) -> str:
     return f"to choose how it is partitioned, constrain its operands: {cut}" if cut else ""
 
 
-def _asked_by(found: Iterable[Why], report: Report) -> str:
+def _asked_by(axes: Iterable[NodeAxis], report: Report) -> str:
     """`data` from argument w1 dim 0, each once."""
+    found = why_axes(report.program, axes, most=0)
     return ", ".join(dict.fromkeys(f"{why.axis} is from {origin_text(why, report)}" for why in found))
 
 

@@ -1,6 +1,6 @@
 """The Report, and the values that it consists of."""
 
-from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, Side, Why
+from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, NodeAxis, Side, Why
 from .collectives import (
     REQUESTED,
     WRITTEN,
@@ -69,6 +69,7 @@ __all__ = [
     "LiveValue",
     "MovedDimension",
     "NamedOperation",
+    "NodeAxis",
     "Origin",
     "Pass",
     "PeakMemory",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
@@ -12,6 +12,23 @@ from .position import Confidence, SourcePosition
 from .shardings import AxisOrigin, BoundaryOrigin, NamedOperation, ValueDimension, ValueName
 
 Effect = Literal["sum", "reshard", "move", "own"]
+
+
+class Node(NamedTuple):
+    """A value of the propagated program: one of the arguments or outputs of its function, or of the results or the
+    block arguments of the operation in row `row`, where they are counted from 0. `region` is that of the block."""
+
+    kind: Literal["argument", "result", "block", "output"]
+    row: int
+    number: int
+    region: int = 0
+
+
+class NodeAxis(NamedTuple):
+    """An axis in the sharding of a value; `shardings/explained.py` says why it is there."""
+
+    node: Node
+    axis: AxisRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +121,7 @@ class CollectiveCause:
 
     `operation` may be the output that a value becomes. `moved` is what it communicates; propagation left it as
     `before`, and the operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are
-    why it is cut along the collective's axes, `against` why another value of the operation is cut otherwise.
+    the collective's axes that cut it, `against` those that cut other values of the operation otherwise.
     `confidence` is how the operation was found. `needed` is true of the gradients of weights: each device has that of
     its part of the data. `elements` is how many of the value are on one device, None where that is not known.
     `is_merged` is true of a dimension that the operation puts behind another one, in one dimension of its result,
@@ -118,8 +135,8 @@ class CollectiveCause:
     moved: MovedDimension | None
     before: ArraySharding | None
     after: ArraySharding | None
-    origins: tuple[Why, ...]
-    against: tuple[Why, ...]
+    origins: tuple[NodeAxis, ...]
+    against: tuple[NodeAxis, ...]
     needed: bool
     confidence: Confidence
     elements: int | None = None

@@ -16,10 +16,19 @@ from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tag_of_location, tags_in
-from ..report import WRITTEN, BoundaryOrigin, Collective, CollectiveCause, Confidence, MovedDimension, SourcePosition
+from ..report import (
+    WRITTEN,
+    BoundaryOrigin,
+    Collective,
+    CollectiveCause,
+    Confidence,
+    MovedDimension,
+    NodeAxis,
+    SourcePosition,
+)
 from .collective_context import CollectiveContext
 from .dataflow import Dataflow, Node
-from .explained import why_axis, wording_of
+from .explained import wording_of
 from .gradients import BACKWARD
 from .sharded_dimensions import placed_at
 from .table import propagated
@@ -105,7 +114,7 @@ def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> 
                     moved=MovedDimension(True, wording.name(node), dim),
                     before=before,
                     after=after,
-                    origins=tuple(why_axis(flow, node, axis) for axis in moved),
+                    origins=tuple(NodeAxis(node, axis) for axis in moved),
                     against=(),
                     needed=False,
                     confidence="exact",

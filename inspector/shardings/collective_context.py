@@ -20,11 +20,11 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
 from ..ir.array_sharding import ArraySharding
 from ..ir.program import Program
-from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, Why
+from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, NodeAxis
 from .dataflow import Dataflow, Node
 from .dimension_use import DimensionUse
 from .executed import is_permuted, kept_axes, takes_result
-from .explained import Wording, why_axis, wording_of
+from .explained import Wording, wording_of
 from .gradients import is_gradient
 from .moved_dtypes import floats_among, moves_whole_numbers, of_its_dtype
 from .placement import same
@@ -130,13 +130,13 @@ class CollectiveContext:
             self.row,
             None if cut is None else MovedDimension(cut.is_operand, self.wording.name(cut.node), cut.dim),
             (sharding, needed),
-            (why for each in origins for why in self._why(each, all_axes=False)),
+            (axis for each in origins for axis in self._axes_of(each, all_axes=False)),
             None if cut is None else cut.node,
         )
         return replace(
             found,
             rule=self.wording.rule(self.row),
-            against=tuple(dict.fromkeys(why for each in against for why in self._why(each, all_axes=True))),
+            against=tuple(dict.fromkeys(axis for each in against for axis in self._axes_of(each, all_axes=True))),
             needed=effect == "sum" and is_gradient(self.flow, self.row),
             is_merged=cut is not None and cut.is_operand and self.use.merges(cut),
             is_kept=cut is not None and self.use.is_kept(cut),
@@ -148,7 +148,7 @@ class CollectiveContext:
         row: int,
         moved: MovedDimension | None,
         shardings: tuple[ArraySharding | None, ArraySharding | None],
-        origins: Iterable[Why],
+        origins: Iterable[NodeAxis],
         node: Node | None,
     ) -> CollectiveCause:
         """A cause at an operation, without a rule: `node` is moved from one of `shardings` to the other."""
@@ -199,7 +199,7 @@ class CollectiveContext:
             self.row if asking is None else asking,
             MovedDimension(asking is not None, self.wording.name(result), requested.dim),
             (None if wanted is None else with_axes(wanted, requested.dim, cut.axes), wanted),
-            self._why(cut, all_axes=False),
+            self._axes_of(cut, all_axes=False),
             result,
         )
         return replace(found, rule=self.wording.rule(self.row)) if asking is None else found
@@ -263,14 +263,12 @@ class CollectiveContext:
             self.row,
             MovedDimension(True, self.wording.name(node), dim),
             (own, wanted),
-            (why_axis(self.flow, node, axis) for axis in own.dims[dim].axes),
+            (NodeAxis(node, axis) for axis in own.dims[dim].axes),
             node,
         )
 
-    def _why(self, cut: ShardedDimension, *, all_axes: bool) -> Iterator[Why]:
-        for axis in cut.axes:
-            if all_axes or self._along((axis,)):
-                yield why_axis(self.flow, cut.node, axis)
+    def _axes_of(self, cut: ShardedDimension, *, all_axes: bool) -> Iterator[NodeAxis]:
+        return (NodeAxis(cut.node, axis) for axis in cut.axes if all_axes or self._along((axis,)))
 
     def _without_axes(
         self, sharding: ArraySharding, cut: ShardedDimension, against: Sequence[ShardedDimension]

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import TypeVar
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.garbage import collection_paused
@@ -18,19 +18,9 @@ from ...parsers.mlir import Function, MlirModule, Operation, Sharding, UnknownLo
 from ...parsers.mlir.rows import FunctionRows, ValueRow
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
+from ..report.causes import Node as Node
 
 T = TypeVar("T")
-Kind = Literal["argument", "result", "block", "output"]
-
-
-class Node(NamedTuple):
-    """A value: one of the arguments or outputs of the function, or of the results or the block arguments of the
-    operation in row `row`, where they are counted from 0. `region` is that of the block."""
-
-    kind: Kind
-    row: int
-    number: int
-    region: int = 0
 
 
 class Dataflow:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from ...parsers.mlir import ShardingRule
@@ -19,6 +19,7 @@ from ..report import (
     ConstraintOrigin,
     ExplainedStep,
     NamedOperation,
+    NodeAxis,
     ShardedValue,
     ShardMapOrigin,
     SourcePosition,
@@ -49,6 +50,15 @@ def why(program: Program, value: ShardedValue, most: int | None = None) -> tuple
 def why_axis(flow: Dataflow, node: Node, axis: AxisRef, most: int | None = None) -> Why:
     """The reason for one axis of a value, with at most so many steps."""
     return wording_of(flow).why(cause(flow, node, axis, most), node)
+
+
+def why_axes(program: Program, axes: Iterable[NodeAxis], most: int | None = None) -> tuple[Why, ...]:
+    """Return the reasons for axes of values, each once, with at most so many steps.
+
+    Empty where propagation was not recorded.
+    """
+    _, flow = propagated(program)
+    return () if flow is None else tuple(dict.fromkeys(why_axis(flow, *each, most) for each in axes))
 
 
 class Wording:

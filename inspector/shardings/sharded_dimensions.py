@@ -10,6 +10,7 @@ from ...parsers.mlir import TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.array_sharding import ArraySharding
+from ..ir.derived import derived
 from ..ir.types import dtype_name
 from .dataflow import Dataflow, Node
 from .recorded import sharding_at
@@ -93,6 +94,7 @@ def placed_at(flow: Dataflow, node: Node) -> ArraySharding | None:
     return as_placed(flow, sharding_at(flow, node))
 
 
+@derived
 def as_placed(flow: Dataflow, sharding: Sharding | None) -> ArraySharding | None:
     """A sharding as it is when propagation is over; None where nothing is said, or what cannot be placed."""
     try:

@@ -25,6 +25,7 @@ from shardscope.inspector.render.tables.communication import communication
 from shardscope.inspector.render.text import print_report
 from shardscope.inspector.report import BoundaryOrigin, Report
 from shardscope.inspector.shardings.collective_causes import causes_of
+from shardscope.inspector.shardings.explained import why_axes
 from shardscope.parsers.source import Source
 from shardscope.samples.catalogue import samples
 
@@ -489,7 +490,7 @@ def test_causes_name_the_dimension_that_the_argument_is_sharded_in(scanned: Repo
         for each in scanned.collectives
         if each.stage == "hlo"
         for cause in causes_of(scanned.program, each)
-        for why in (*cause.origins, *cause.against)
+        for why in why_axes(scanned.program, (*cause.origins, *cause.against))
     ]
     named = [(each.name, each.dim) for each in found if isinstance(each, BoundaryOrigin) and each.role == "argument"]
     assert {name for name, _ in named} == set(specs)

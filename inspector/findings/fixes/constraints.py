@@ -25,7 +25,7 @@ from ...report import (
     SourcePosition,
 )
 from ...shardings.dataflow import Dataflow, Node
-from ...shardings.explained import Wording, wording_of
+from ...shardings.explained import Wording, why_axes, wording_of
 from ...shardings.recorded import ASKING
 from ...shardings.spelled import from_gspmd
 from ...shardings.table import propagated
@@ -190,7 +190,8 @@ PRODUCTS = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
 
 def without_constraints(report: Report, causes: Iterable[CollectiveCause]) -> Iterator[Fix]:
     """Fixes that leave out a constraint because of which a value is resharded."""
-    whys = (why for each in causes if each.effect == "reshard" for why in (*each.origins, *each.against))
+    axes = [axis for each in causes if each.effect == "reshard" for axis in (*each.origins, *each.against)]
+    whys = why_axes(report.program, axes, most=0)
     places = (why.place for why in whys if isinstance(why.origin, ConstraintOrigin))
     calls = (call_to_leave_out(report.program, place, CONSTRAINTS) for place in dict.fromkeys(places))
     for call in dict.fromkeys(filter(None, calls)):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
 from ...report import BoundaryOrigin, CollectiveCause, ConstraintOrigin, Fix, Report, SourcePosition
+from ...shardings.explained import why_axes
 from .calls import Body, around, call_at, imports, name_of, nodes_of
 from .edits import Edits, Placed, instead, together
 from .jits import jit_of, with_jit_keyword
@@ -31,8 +32,9 @@ def agreeing(report: Report, cause: CollectiveCause) -> Iterator[Fix]:
     if isinstance(cause.operation, BoundaryOrigin) and cause.operation.role == "output":
         yield from _of_output(report, cause.operation.name, before)
     elif _is_other_order(before, after):
-        for origins, spec in ((cause.against, before), (cause.origins, after)):
-            if len(found := {(why.origin, why.place) for why in origins}) == 1 or len({o for o, _ in found}) == 1:
+        for axes, spec in ((cause.against, before), (cause.origins, after)):
+            whys = why_axes(report.program, axes, most=0)
+            if len(found := {(why.origin, why.place) for why in whys}) == 1 or len({o for o, _ in found}) == 1:
                 yield from _of_origin(report, *next(iter(found)), spec)
 
 

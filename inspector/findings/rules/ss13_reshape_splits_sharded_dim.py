@@ -45,7 +45,7 @@ def _is_at_fault(cause: CollectiveCause) -> bool:
     is_behind = isinstance(made, NamedOperation) and made.opcode == "reshape" and cause.is_merged
     is_taken = cause.moved is None or cause.moved.is_operand
     is_of_reshape = (is_behind or cause.primitive == "reshape") and is_taken
-    return is_of_reshape and not cause.is_kept and all(why.axis.sub is None for why in cause.against)
+    return is_of_reshape and not cause.is_kept and all(each.axis.sub is None for each in cause.against)
 
 
 def _is_of_pieces(collective: Collective, cause: CollectiveCause) -> bool:

@@ -38,9 +38,8 @@ class Flow(JaxprFlow):
                 yield At(body, name, (*value.calls, place))
             if not bodies:
                 yield Use(place, position, value.calls)
-        for position, name in enumerate(self.jaxprs[value.jaxpr].outputs):
-            if name == value.name:
-                yield from self._returned(value, position, carried)
+        for position in self.returned.get((value.jaxpr, value.name), ()):
+            yield from self._returned(value, position, carried)
 
     def _returned(self, value: At, position: int, carried: bool) -> Iterator[At | None]:
         calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))

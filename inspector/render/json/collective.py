@@ -11,6 +11,7 @@ from ...ir.program import Program
 from ...report import CollectiveCause, UncountedCommunication
 from ...report import cost as estimates
 from ...shardings.collective_causes import causes_of
+from ...shardings.explained import why_axes
 from .references import Reference
 from .shaped import SourceRef, shaped
 from .sharding import ReasonRef
@@ -197,7 +198,7 @@ def collective_of(collective: report.Collective, program: Program, *, in_full: b
         parts=[shaped(Part, part, type=str(part.type)) for part in collective.parts] if in_full else [],
         omitted_parts=None if in_full else len(collective.parts) or None,
         estimated_seconds=None if collective.estimate is None else collective.estimate.seconds,
-        causes=[_cause(cause, in_full=in_full) for cause in shown],
+        causes=[_cause(cause, program, in_full=in_full) for cause in shown],
         omitted_causes=len(causes) - len(shown) or None,
         pairs=collective.pairs or None,
     )
@@ -209,8 +210,10 @@ def uncounted_of(found: UncountedCommunication) -> Uncounted:
     return shaped(Uncounted, found, type=found.type and str(found.type), axes=axes)
 
 
-def _cause(cause: CollectiveCause, *, in_full: bool) -> Cause:
+def _cause(cause: CollectiveCause, program: Program, *, in_full: bool) -> Cause:
     words = {"operation": str(cause.operation), "value": str(cause.moved or "")}
     before, after = (None if each is None else str(each) for each in (cause.before, cause.after))
-    against = cause.against if in_full else ()
-    return shaped(Cause, cause, source=cause.place, against=against, before=before, after=after, **words)
+    origins, against = (why_axes(program, axes) for axes in (cause.origins, cause.against if in_full else ()))
+    return shaped(
+        Cause, cause, source=cause.place, origins=origins, against=against, before=before, after=after, **words
+    )

@@ -17,6 +17,7 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import cause_line, remedy_line
 from shardscope.inspector.report import Collective, CollectiveCause, Report
 from shardscope.inspector.shardings.collective_causes import causes_of
+from shardscope.inspector.shardings.explained import why_axes
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 
 PROGRAM = Path(__file__).with_name("transformer_step.py")
@@ -70,10 +71,10 @@ def like(report: Report, kind: str, axis: str, operation: str, direction: str, f
     ]
 
 
-def without(cause: CollectiveCause, specs: Specs) -> Specs:
+def without(report: Report, cause: CollectiveCause, specs: Specs) -> Specs:
     """The specs without the axes that the cause says to come from them."""
     changed = {name: list(spec) for name, spec in specs.items()}
-    for why in cause.origins:
+    for why in why_axes(report.program, cause.origins):
         path = re.fullmatch(r"argument params(?:\['layers'\]\[\d\])?\['(\w+)'\]", str(why.origin))
         assert path is not None, why.origin
         dim = why.root.dim
@@ -125,14 +126,16 @@ def test_the_suggested_change_removes_it(
     compiled: Callable[..., Report],
 ) -> None:
     specs: Specs = {name: list(spec) for name, spec in SPECS.items()}
-    found = like(compiled(specs), kind, axis, operation, direction, function)
+    report = compiled(specs)
+    found = like(report, kind, axis, operation, direction, function)
     assert found, "the collective is not there to begin with"
     for _ in range(rounds):
         assert {cause.effect for _, cause in found} == {effect}
         for _, cause in found:
             assert not cause.needed
-            specs = without(cause, specs)
-        found = like(compiled(specs), kind, axis, operation, direction, function)
+            specs = without(report, cause, specs)
+        report = compiled(specs)
+        found = like(report, kind, axis, operation, direction, function)
     assert not found
 
 
@@ -160,8 +163,8 @@ def test_a_reshard_from_and_to(compiled: Callable[..., Report]) -> None:
     assert (cause.moved.is_operand, cause.moved.dim) == (True, 0)
     assert re.fullmatch(r"params\['layers'\].*\['wqkv'\]", cause.moved.value.name)
     # The batch of the other operand is cut along the same axis, because of the constraint.
-    assert {str(why.origin) for why in cause.against} == {"with_sharding_constraint"}
-    assert {str(why.axis) for why in cause.against} == {axis}
+    assert {str(why.origin) for why in why_axes(report.program, cause.against)} == {"with_sharding_constraint"}
+    assert {str(each.axis) for each in cause.against} == {axis}
     assert list(map(str, collective.operand_types)) == ["f32[8,48]"]
 
 
@@ -255,7 +258,7 @@ def test_origins_are_those_of_the_axes_that_communicate(tmp_path: Path) -> None:
     seen = set()
     for collective, cause in found:
         axes = {axis.name for axis in collective.axes or ()}
-        assert {why.axis.name for why in cause.origins} == axes, (collective.kind, cause)
+        assert {each.axis.name for each in cause.origins} == axes, (collective.kind, cause)
         seen.add((collective.kind, frozenset(axes)))
     assert ("all-gather", frozenset({"model"})) in seen
     assert ("all-reduce", frozenset({"data", "model"})) in seen
