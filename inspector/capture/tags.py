@@ -18,7 +18,7 @@ from ..catalog.spellings import is_kernel
 _MARK = re.compile(rb"~op(\d{1,9})~/?")
 _MARKS = re.compile(rb"(?:~op\d{1,9}~/?)*+")
 _REST = re.compile(rb'~op(\d{1,9})~/?(?:([^"\n~;]*)"|[^"\n]*")')
-"""What a name has from its first number on; the second group is all of it where nothing was joined to the name."""
+"""A name from its first number on; the second group is all of it where nothing was joined to the name."""
 
 _BOUND = re.compile(rb"[:;()/]")
 _SEVERAL = re.compile(rb"\((?:~op\d{1,9}~[:;]?)+\)/?")
