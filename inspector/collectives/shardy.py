@@ -20,11 +20,10 @@ def is_of_shardy(operation: Operation) -> bool:
 def groups_along_axes(operation: Operation, module: MlirModule) -> MeshGroups | None:
     """The groups along all axes that an operation names; None for a permutation, which names none."""
     mesh = _mesh(operation, module)
-    known = operation.annotations
     reduced, of_dims, exchanges = (
-        readable(lambda: known.reduction_axes),
-        readable(lambda: known.axes_of_dims),
-        readable(lambda: known.exchanges),
+        readable(lambda: operation.annotations.reduction_axes),
+        readable(lambda: operation.annotations.axes_of_dims),
+        readable(lambda: operation.annotations.exchanges),
     )
     lists = [reduced or (), *(of_dims or ()), *(each.axes for each in exchanges or ())]
     axes = tuple(axis for each in lists for axis in each)

@@ -134,8 +134,7 @@ class _Ways:
         if node.kind != "result" or not self.flow.rows[node.row].name.endswith("manual_computation"):
             return False
         if node.row not in self._manual:
-            annotations = self.flow.operation(node.row).annotations
-            names = readable(lambda: annotations.manual_axes)
+            names = readable(lambda: self.flow.operation(node.row).annotations.manual_axes)
             self._manual[node.row] = frozenset(names or ())
         return axis.name in self._manual[node.row]
 

@@ -48,11 +48,11 @@ class Operation:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """The names of its results, `%3` or `%3#0` and `%3#1`."""
+        """The names of its results, `%3` or `%3#0` and `%3#1`; none of more than one can believe, nor their types."""
         try:
             return result_names(self.head.results)
-        except ValueError as error:
-            raise ParseError(Problem(str(error), self.text.source, self.span)) from None
+        except ValueError:
+            return ()
 
     @cached_property
     def statement(self) -> Statement:
@@ -77,7 +77,7 @@ class Operation:
     @cached_property
     def _signature(self) -> tuple[tuple[MlirType, ...], tuple[MlirType, ...]]:
         try:
-            return self.statement.typed(len(self.results), self.text.resolved)
+            return self.statement.typed(len(result_names(self.head.results)), self.text.resolved)
         except ParseError as error:
             raise self.text.placed(error, self.span.start) from None
         except ValueError as error:

@@ -8,6 +8,7 @@ import html
 import io
 import lzma
 import os
+import re
 import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -40,6 +41,8 @@ from tests.capture.mutants import frames_of, mutant, opened, written
 from tests.conftest import SampleCapture
 from tests.parsers.damage import is_linear
 
+KEPT = Path(__file__).parents[1] / "command" / "approved"
+
 MUTANTS = 40
 """Of each capture; `python -m tests.capture.mutants 10000 CAPTURE...` opens more."""
 
@@ -62,6 +65,23 @@ def test_mutants(saved: Callable[[str], list[Frame]], name: str) -> None:
         capture = opened(mutant(frames, seed))
         if capture is not None:
             assert len(list(written(inspect(capture)))) == len(formats("report", "reports")), seed
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", ["stablehlo", "sdy", "hlo"])
+def test_operations_that_cannot_be_read(name: str) -> None:
+    """One in each stage that the others go with: what is asked of it has no answer, in any format."""
+    whole = load(str(KEPT / "manual.capture"))
+    stage = whole.stage(name)
+    assert stage is not None
+    data = stage.source.data
+    of_shardy, others = rb"= sdy\.\w+", rb"^ +(?:ROOT )?%\S+ ="
+    found = [*re.finditer(of_shardy, data), *[*re.finditer(others, data, re.MULTILINE)][::8]]
+    for place in [match.end() for match in found]:
+        broken = replace(stage, source=Source(name, data[:place] + b" \xff]" + data[place:]))
+        stages = tuple(broken if each is stage else each for each in whole.stages)
+        report = inspect(replace(whole, stages=stages))
+        assert len(list(written(report))) == len(formats("report", "reports")), place
 
 
 @pytest.mark.parametrize("place", [10, 100, 1000])

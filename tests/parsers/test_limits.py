@@ -9,6 +9,7 @@ from shardscope.parsers.hlo import Operand, parse_module, references
 from shardscope.parsers.hlo.call import backend_config, parse_call
 from shardscope.parsers.hlo.reading import read_tables
 from shardscope.parsers.hlo.references import broken_references
+from shardscope.parsers.mlir import statement
 from shardscope.parsers.mlir.collectives import parse_pairs
 from shardscope.parsers.mlir.locations import (
     MAX_CALLERS,
@@ -23,6 +24,7 @@ from shardscope.parsers.mlir.locations import (
     UnknownLoc,
 )
 from shardscope.parsers.mlir.sdy_parser import parse_mesh
+from shardscope.parsers.mlir.module import parse_module as parse_mlir
 from shardscope.parsers.mlir.statement import MAX_RESULTS, result_names
 from shardscope.parsers.mlir.text import MAX_RESOLVED, MlirText
 from shardscope.parsers.sharding_syntax.jax_arrays import PartitionSpec
@@ -80,6 +82,18 @@ def test_results_of_an_operation(results: int) -> None:
             result_names(f"%a, %0:{results}")
     else:
         assert result_names(f"%a, %0:{results}") == ("%a", *(f"%0#{number}" for number in range(results)))
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_an_operation_has_no_results_beyond_belief(beyond: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statement, "MAX_RESULTS", 4)
+    count = 4 + beyond
+    types = f"({', '.join(['i32'] * count)})"
+    text = f'module {{\n  %0:{count} = "stablehlo.custom_call"() : () -> {types}\n}}\n'
+    module = parse_mlir(Source("f", text.encode()))
+    (operation,) = module.operations({"stablehlo.custom_call"})
+    assert len(operation.results) == (0 if beyond else count)
+    assert [problem.message for problem in module.problems] == ["more than 4 results"] * beyond
 
 
 @pytest.mark.parametrize("mark", ["#", "!"])
