@@ -178,7 +178,9 @@ class Attempt:
             return replace(growing, failure=Failure(kind, f"cannot run {where}: {reason}", "start"), progress=None)
         stdout, stderr = (printed.decode("utf-8", "replace") for printed in (ending.stdout, ending.stderr))
         growing = replace(growing, stdout=stdout, stderr=stderr)
-        if growing.complete or growing.failure:
+        if growing.failure is not None:
+            return replace(growing, failure=endings.exited(growing.failure, ending))
+        if growing.complete:
             return growing
         if growing.progress is not None and growing.progress.phase == "probe":
             return _without_probes(growing, self._why(ending, growing))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .model import PHASES, Failure, Phase
@@ -40,6 +40,15 @@ def no_python(python: str, ending: Ending) -> Failure:
 def old_python(python: str, version: str) -> Failure:
     """The interpreter is older than any that JAX supports."""
     return Failure("usage", f"{python} is Python {version}: too old", "start", hint="Python 3.11 and later can capture")
+
+
+def exited(failure: Failure, ending: Ending) -> Failure:
+    """Return the failure; of a script that called `sys.exit`, with what it printed to say why, as `argparse` does."""
+    said = _last(ending.stderr.decode("utf-8", "replace"), 500)
+    story = failure.details.rstrip()
+    if not said or not story.rpartition("\n")[2].startswith("SystemExit"):
+        return failure
+    return replace(failure, details=f"{story}\n{said}\n")
 
 
 def timed_out(seconds: float, phase: Phase, ending: Ending, workspace: Path) -> Failure:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -115,3 +117,96 @@ def test_words_of_exceptions(tmp_path: Path, text: str, said: str) -> None:
     assert last.failure.message.startswith(said)
     assert sum(map(len, (last.failure.message, last.failure.details, last.failure.said))) < 100_000
     assert "raise E" in last.failure.details
+
+
+@pytest.mark.parametrize(
+    ("lines", "raised"),
+    [
+        ("error = ValueError('a'); error.__notes__ = [5, object, 'a note']", "ValueError: a"),
+        ("error = type('E', (Exception,), {'__str__': lambda self: Text('odd')})()", "E: odd"),
+        ("for n in range(3000): error = chained(n, error)", "ValueError: 2999"),
+        ("a, error = ValueError('a'), ValueError('b'); a.__cause__, error.__cause__ = error, a", "ValueError: b"),
+        (
+            "error = ExceptionGroup('many', [ValueError(n) for n in range(2000)])",
+            "ExceptionGroup: many (2000 sub-exceptions)",
+        ),
+    ],
+)
+def test_exceptions_that_are_no_plain_ones(tmp_path: Path, lines: str, raised: str) -> None:
+    """Python itself prints each of them: the failure is the script's, with the line that raised it."""
+    script = f"""
+class Text(str):
+    def splitlines(self, *_): raise RuntimeError
+    __getitem__ = __len__ = __str__ = splitlines
+def chained(number, cause):
+    error = ValueError(number)
+    error.__cause__ = cause
+    return error
+error = None
+{lines}
+@jax.jit
+def fn(x): raise error
+"""
+    last = captured(tmp_path, START + script + "inputs = (jnp.ones(8),)\n")
+    assert last.failure is not None
+    assert last.failure.kind == "function"
+    assert last.failure.message == raised
+    assert last.failure.stack[0].function == "fn"
+    assert len(last.failure.details) <= 100_000
+
+
+def test_an_exception_that_shows_nothing(tmp_path: Path) -> None:
+    hidden = "class E(Exception):\n    def __getattribute__(self, name): raise KeyError(name)\n    __str__ = None\n"
+    last = captured(tmp_path, START + hidden + "def inputs(): raise E\ndef fn(x): return x\n")
+    assert last.failure is not None
+    assert last.failure.message == "E: (its __str__ raised TypeError)"
+    assert "def inputs(): raise E" in last.failure.details
+
+
+def test_globals_that_stand_for_nothing_yet(tmp_path: Path) -> None:
+    """Proxies as Werkzeug's raise for all that they are asked, and modules that load lazily, where nothing asks."""
+    unbound = """
+import sys, types
+class Proxy:
+    def unbound(self, *names): raise RuntimeError(f"unbound {names}")
+    __class__ = property(unbound)
+    __getattr__ = __eq__ = __hash__ = __bool__ = __iter__ = __len__ = __repr__ = unbound
+class Lazy(types.ModuleType):
+    def __getattribute__(self, name): raise ImportError(name)
+request, lazy = Proxy(), Lazy("lazy")
+sys.modules["lazy"] = lazy
+del __file__
+"""
+    last = captured(tmp_path, START + unbound + END, live=False)
+    assert last.complete, last.failure
+
+
+@pytest.mark.parametrize("replacement", ["lambda f, **options: f", "functools.partial(measured, jit=jax.jit)"])
+def test_a_jit_of_its_own(tmp_path: Path, replacement: str) -> None:
+    """A script may put something else in the place of `jax.jit`: to turn it off, or to measure."""
+    replaced = f"""
+import functools
+def measured(f, jit, **options):
+    g = jit(f, **options)
+    return functools.wraps(f)(lambda *args: g(*args))
+jax.jit = {replacement}
+"""
+    last = captured(tmp_path, START + replaced + END)
+    assert last.complete, last.failure
+    assert last.execution is not None
+    assert [(each.minimum, each.maximum) for each in last.execution.outputs] == [(2, 2)]
+
+
+def test_an_exit_says_why(tmp_path: Path) -> None:
+    """Of arguments that a script lacks, `argparse` says on standard error which, before it exits."""
+    parsing = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--model', required=True)\np.parse_args()\n"
+    )
+    (tmp_path / "alone.py").write_text(parsing)
+    said = subprocess.run([sys.executable, tmp_path / "alone.py"], capture_output=True, text=True).stderr
+    last = captured(tmp_path, parsing)
+    assert last.failure is not None
+    assert last.failure.details.endswith(said.replace("alone.py", "script.py"))
+    assert last.failure.hint is not None
+    assert "`--`" in last.failure.hint
+    assert captured(tmp_path, parsing + START + END, argv=("--model", "x"), live=False).complete

@@ -23,8 +23,8 @@ from shardscope.parsers.mlir.locations import (
     NameLoc,
     UnknownLoc,
 )
-from shardscope.parsers.mlir.sdy_parser import parse_mesh
 from shardscope.parsers.mlir.module import parse_module as parse_mlir
+from shardscope.parsers.mlir.sdy_parser import parse_mesh
 from shardscope.parsers.mlir.statement import MAX_RESULTS, result_names
 from shardscope.parsers.mlir.text import MAX_RESOLVED, MlirText
 from shardscope.parsers.sharding_syntax.jax_arrays import PartitionSpec

@@ -19,6 +19,9 @@ from ..protocol.request import UsageError
 MAX_CHARACTERS = 20_000
 """Characters of an exception's own text."""
 
+MAX_STORY = 100_000
+"""Characters of a traceback, of which the last are kept: a cause may have a cause, thousands of times."""
+
 MAX_FRAMES = 100
 
 OLDEST_JAX = (0, 7, 1)
@@ -36,7 +39,16 @@ _HEADER = "Traceback (most recent call last):"
 
 
 def describe(error: BaseException, phase: Phase) -> Failure:
-    """The failure for an exception that ended the capture in `phase`."""
+    """The failure for an exception that ended the capture in `phase`, whatever its class does when it is looked at."""
+    try:
+        return _described(error, phase)
+    except BaseException:
+        said, frames = text_of(error), "".join(_folded(frames_of(error)).format())
+        message = f"{type(error).__name__}: {said}"
+        return Failure("function", message, phase, f"{_HEADER}\n{frames}{message}", None, said, user_stack(error))
+
+
+def _described(error: BaseException, phase: Phase) -> Failure:
     if isinstance(error, UsageError):
         return Failure("usage", error.message, phase, hint=error.hint)
     hint = None
@@ -45,6 +57,7 @@ def describe(error: BaseException, phase: Phase) -> Failure:
         if phase == "import":
             message += " while it was imported"
             hint = 'code for running the script belongs under `if __name__ == "__main__":`'
+            hint += "; what follows `--` are the script's arguments" * (error.code == 2)
     else:
         lines = text_of(error).strip().splitlines() or [""]
         text = lines[-1 if lines[0].endswith(_HEADER) else 0]
@@ -55,30 +68,47 @@ def describe(error: BaseException, phase: Phase) -> Failure:
                 oldest = ".".join(map(str, OLDEST_JAX))
                 old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
-    notes = [str(note) for note in getattr(error, "__notes__", ()) if str(note).startswith(HINT)]
+    notes = [note for note in notes_of(error) if note.startswith(HINT)]
     hint = notes[0].removeprefix(HINT) if notes else hint
     return Failure("function", message, phase, story(error), hint, text_of(error), user_stack(error))
+
+
+def frames_of(error: BaseException) -> traceback.StackSummary:
+    """The frames of an exception's traceback, which its class may hide."""
+    return traceback.extract_tb(BaseException.__traceback__.__get__(error))  # type: ignore[union-attr]
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """The notes of an exception, which may be anything: those that are texts."""
+    try:
+        return [note for note in error.__notes__ if isinstance(note, str)]
+    except Exception:
+        return []
 
 
 def text_of(error: BaseException) -> str:
     """The beginning of an exception's own text; why there is none, where it fails to say it."""
     try:
-        return str(error)[:MAX_CHARACTERS]
+        return str.__getitem__(str(error), slice(MAX_CHARACTERS))  # a class of its own may be anything
     except BaseException as problem:
         return f"(its __str__ raised {type(problem).__name__})"
 
 
 def story(error: BaseException) -> str:
     """The traceback as Python prints it, without the frames of JAX and of shardscope, unless the latter is to blame."""
+    return _story(error)[-MAX_STORY:]
+
+
+def _story(error: BaseException) -> str:
     exception = traceback.TracebackException.from_exception(error)
-    for part in _chain(exception, set()):
+    for part in _chain(exception):
         part._str = getattr(part, "_str", "")[:MAX_CHARACTERS]  # type: ignore[attr-defined]
     if _raised_here(error):
         return "".join(exception.format())
-    for part in _chain(exception, set()):
+    for part in _chain(exception):
         part.stack = _folded(part.stack)
         if notes := getattr(part, "__notes__", None):
-            part.__notes__ = [note for note in notes if not note.startswith((*_JAX_NOTES, HINT))]
+            part.__notes__ = [note for note in notes if not str(note).startswith((*_JAX_NOTES, HINT))]
     text = _without_internal_lines("".join(exception.format()))
     alone = text.removeprefix(f"{_HEADER}\n")
     if alone == text or alone.startswith(" "):
@@ -89,7 +119,7 @@ def story(error: BaseException) -> str:
 
 def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
     """The user's frames of the traceback, innermost first."""
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = frames_of(error)
     users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
     return tuple(
         StackFrame(f.filename, f.name, f.lineno or 0, f.end_lineno or 0, f.colno or 0, f.end_colno or 0)
@@ -99,7 +129,7 @@ def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
 
 def user_line(error: BaseException) -> str:
     """The innermost source line of the user's in the traceback; empty if there is none."""
-    lines = [frame.line or "" for frame in traceback.extract_tb(error.__traceback__) if not is_internal(frame.filename)]
+    lines = [frame.line or "" for frame in frames_of(error) if not is_internal(frame.filename)]
     return lines[-1] if lines else ""
 
 
@@ -135,9 +165,9 @@ def _without_internal_lines(text: str) -> str:
 def _raised_here(error: BaseException) -> bool:
     if type(error).__name__ in ("JaxRuntimeError", "XlaRuntimeError"):  # by a compiler that is called from here
         return False
-    if any(note.startswith(_JAX_NOTES) for note in getattr(error, "__notes__", ())):
+    if any(note.startswith(_JAX_NOTES) for note in notes_of(error)):
         return False  # the frames in which it was raised are JAX's, which has taken them out
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = frames_of(error)
     return bool(frames) and frames[-1].filename.startswith(HERE)
 
 
@@ -163,12 +193,13 @@ def _folder_of(path: str) -> str:
     return os.path.dirname(path) + os.sep
 
 
-def _chain(exception: traceback.TracebackException | None, seen: set[int]) -> Iterator[traceback.TracebackException]:
-    if exception is not None and id(exception) not in seen:
-        seen.add(id(exception))
-        yield exception
-        for part in (exception.__cause__, exception.__context__, *(getattr(exception, "exceptions", None) or ())):
-            yield from _chain(part, seen)
+def _chain(exception: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+    waiting, seen = [exception], {id(exception)}
+    for part in waiting:
+        yield part
+        others = (part.__cause__, part.__context__, *(getattr(part, "exceptions", None) or ()))
+        waiting += [each for each in others if each is not None and id(each) not in seen]
+        seen.update(map(id, others))
 
 
 class _Folded(traceback.StackSummary):

@@ -21,6 +21,7 @@ from ..protocol.events import Device, Subject
 from ..protocol.request import Request, split_function
 from .channel import Channel
 from .program.mesh_keys import mesh_key
+from .script_objects import attribute, is_a
 
 if TYPE_CHECKING:
     from .simulated.topology import Topology
@@ -152,12 +153,12 @@ def meshes_in_function(function: Any) -> Iterator[Any]:
 
 
 def _held_by(function: Any) -> Iterable[Any]:
-    if isinstance(function, functools.partial):
+    if is_a(function, functools.partial):
         return (function.func, *function.args, *function.keywords.values())
-    if isinstance(function, MethodType):
+    if is_a(function, MethodType):
         return (function.__func__,)
-    cells = getattr(function, "__closure__", None) or ()
-    return (getattr(function, "__wrapped__", None), *map(_contents, cells))
+    cells = attribute(function, "__closure__") or ()
+    return (attribute(function, "__wrapped__"), *map(_contents, cells))
 
 
 def meshes_in_jaxpr(jaxpr: Any) -> Iterator[Any]:
@@ -178,14 +179,14 @@ def meshes_in_shardings(leaves: Iterable[Any]) -> Iterator[Any]:
 
 def _meshes_among(values: Iterable[Any], kinds: Any = (Mesh, AbstractMesh)) -> Iterator[Any]:
     for value in values:
-        if isinstance(value, kinds):
+        if is_a(value, kinds):
             yield value
-        elif isinstance(value, NamedSharding):
+        elif is_a(value, NamedSharding):
             yield value.mesh
 
 
 def _is_mesh(value: Any) -> bool:
-    return isinstance(value, (Mesh, AbstractMesh))
+    return is_a(value, (Mesh, AbstractMesh))
 
 
 def _described(mesh: Any, name: str | None) -> events.Mesh:

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from ...protocol.request import UsageError
+from ..own_jit import jax_jit
 from ..program.avals import spec_text, type_text
 from . import wrappers
 from .paths import argument_path
@@ -85,7 +86,7 @@ def _with_a_jit(inner: Any, given: Arguments) -> Traceable:
     args, kwargs = given
     positions = [index for index, arg in enumerate(args) if not _is_data(arg)]
     names = [name for name, arg in kwargs.items() if not _is_data(arg)]
-    jitted = jax.jit(inner, static_argnums=positions or None, static_argnames=names or None)
+    jitted = jax_jit(inner, static_argnums=positions or None, static_argnames=names or None)
     return _traced(jitted, args, kwargs)._replace(implicit_jit="jax.jit")
 
 

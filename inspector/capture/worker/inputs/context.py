@@ -15,6 +15,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh
 from ...protocol.request import Request, UsageError
 from ..channel import Channel
 from ..patches import text_of
+from ..script_objects import variable
 from ..subject import meshes_in_context
 from .resolve import Resolved, attribute
 
@@ -36,7 +37,7 @@ def enter_context(request: Request, found: Resolved, stack: ExitStack, channel: 
     if request.mesh or request.context is not None or any(meshes_in_context()):
         return
     for node, manager in _around_calls(found):
-        place = f"{found.module.__file__}:{node.lineno}"
+        place = f"{variable(found.module, '__file__')}:{node.lineno}"
         channel.tell("info", f"runs under {ast.unparse(node)}, as where the script calls it", place)
         stack.enter_context(manager)
 
@@ -76,7 +77,7 @@ def set_mesh(mesh: Any) -> AbstractContextManager[Any]:
 def _around_calls(found: Resolved) -> Iterator[tuple[ast.expr, AbstractContextManager[Any]]]:
     """Yield the contexts that put a mesh of the script's globals around its first call of the function."""
     try:
-        tree = ast.parse(text_of(found.module.__file__ or ""))
+        tree = ast.parse(text_of(variable(found.module, "__file__") or ""))
     except (OSError, SyntaxError, ValueError, TypeError):
         return
     for scope in ast.walk(tree):

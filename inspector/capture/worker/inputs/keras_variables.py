@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..script_objects import is_a
+
 _INDEXED = re.compile(r"(.*)\[(\d+)\]", re.DOTALL)
 
 Shape = tuple[int, ...]
@@ -61,10 +63,10 @@ def _within_reach(function: Any, model: type, optimizer: type) -> Iterator[Group
     """The variables of the models and optimizers that a function closes over, or that its module has."""
     known = [*_closed_over(function), *getattr(function, "__globals__", {}).values()]
     for each in {id(each): each for each in known}.values():
-        if isinstance(each, model):
+        if is_a(each, model):
             yield from map(_group, (*_lists(each), getattr(each, "variables", ())))
-        elif isinstance(each, optimizer):
-            yield _group(each.variables)  # type: ignore[attr-defined]
+        elif is_a(each, optimizer):
+            yield _group(each.variables)
 
 
 def _lists(owner: Any) -> list[Sequence[Any]]:

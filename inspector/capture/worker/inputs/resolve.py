@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 from ...protocol.request import UsageError, is_file, split_function
+from .. import script_objects
 
 
 class Resolved(NamedTuple):
@@ -54,8 +55,10 @@ def find_script(function: str) -> Path | None:
         raise UsageError(f"{place} is a notebook, not a script", hint)
     if is_file(place) and not path.is_file():
         folder = path.parent if path.parent.is_dir() else Path()
-        near = difflib.get_close_matches(path.name, [p.name for p in folder.glob("*.py")], n=3)
-        raise UsageError(f"there is no file {place}", _did_you_mean(str(folder / name) for name in near))
+        near = difflib.get_close_matches(path.name, [p.name for p in folder.glob("*.py") if p.is_file()], n=3)
+        is_there = os.path.lexists(path)
+        message = f"{place} is not a regular file" if is_there else f"there is no file {place}"
+        raise UsageError(message, None if is_there else _did_you_mean(str(folder / name) for name in near))
     if not name:
         defined = _top_level_functions(path) if is_file(place) else []
         listed = f"; {place} defines {', '.join(defined)}" if defined else ""
@@ -199,8 +202,8 @@ def _own(module: ModuleType) -> list[Any]:
     return [value for value in vars(module).values() if _module_of(value) == module.__name__]
 
 
-def _module_of(value: Any) -> str | None:
-    return getattr(value, "__module__", None)
+def _module_of(value: Any) -> Any:
+    return script_objects.attribute(value, "__module__")
 
 
 def _did_you_mean(names: Iterable[str]) -> str | None:

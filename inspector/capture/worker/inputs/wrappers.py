@@ -17,12 +17,13 @@ import jax
 import numpy as np
 from jax._src import pjit
 
+from ..own_jit import jax_jit
 from .paths import path_text, without_only_indices
 
 MAX_DEPTH = 24
 """Attributes and items, one in another, through which the arrays of an argument are named."""
 
-_JITTED = type(jax.jit(lambda: None))
+_JITTED = type(jax_jit(lambda: None))
 _JITS = (("flax.nnx", "Object", "jit"), ("flax.nnx", "Pytree", "jit"), ("equinox", "Module", "filter_jit"))
 """Libraries, the base class of their modules, and their jit."""
 
@@ -179,7 +180,7 @@ FIELDS = ("static_argnums", "static_argnames", "in_shardings_treedef", "in_shard
 
 def probe() -> str | None:
     """Return what cannot be known with this version of JAX because an attribute has moved."""
-    info = getattr(jax.jit(lambda: None), ATTRIBUTE, None)
+    info = getattr(jax_jit(lambda: None), ATTRIBUTE, None)
     missing = [name for name in FIELDS if not hasattr(info, name)]
     if not missing:
         return None
@@ -189,7 +190,7 @@ def probe() -> str | None:
 
 def is_jitted(function: Any) -> bool:
     """Return whether it is what `jax.jit` returns."""
-    return isinstance(function, type(jax.jit(lambda: None)))
+    return isinstance(function, type(jax_jit(lambda: None)))
 
 
 def static_arguments(jitted: Any) -> tuple[list[int], list[str]]:

@@ -19,6 +19,7 @@ from ...protocol.trace import Place
 from ...protocol.values import Derivative
 from ..inputs.callables import Arguments
 from ..inputs.paths import path_text
+from ..own_jit import jax_jit
 from ..program.wide import wide_array, widened, x64
 from .derivative_names import Named
 from .gradient_flow import Flow, Occurrence, Record, Scale
@@ -93,7 +94,7 @@ class Ratios:
             self._flow, self._positions = found.flow, found.positions
             return own
 
-        self._evaluated = jax.jit(evaluated)
+        self._evaluated = jax_jit(evaluated)
 
     def all(self) -> Checked:
         """Each argument of each derivative; its arrays one by one where they are wrong together."""

@@ -23,6 +23,7 @@ from ...protocol.values import Derivative, Gradients
 from ..inputs import arg_spec, callables
 from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted
+from ..own_jit import jax_jit
 from ..program.avals import is_ref
 from ..program.wide import x64
 from . import gradient_ratios
@@ -141,7 +142,7 @@ class Comparison:
             try:
                 # Compiled, because what runs one operation after the other takes long on many devices.
                 with jax.disable_jit(False):
-                    compiled = function if has_aux else jax.jit(function)
+                    compiled = function if has_aux else jax_jit(function)
                     found = original(compiled, *primals, has_aux=has_aux, **options)
                     self._compare(compiled, primals, found, has_aux, sys._getframe(1))
             finally:
@@ -159,7 +160,7 @@ class Comparison:
             result = function(*at)
             return list(jax.tree.leaves(result[0] if has_aux else result))
 
-        compiled = jax.jit(value) if has_aux else value
+        compiled = jax_jit(value) if has_aux else value
 
         def weighed(*at: Any) -> float:
             return sum(_product(out, weight) for out, weight in zip(compiled(*at), weights, strict=True))

@@ -16,6 +16,7 @@ import numpy as np
 from ...protocol import values
 from ...protocol.memory import available_bytes
 from ...protocol.values import Compared, Difference, Probe, Reference, Shard
+from ..own_jit import jax_jit
 from ..program.avals import type_text
 from ..program.compiled import compiled_shardings
 from . import live
@@ -73,7 +74,7 @@ class Probed:
 
         count = len(self._traced.jaxpr.out_avals)
         shardings = (self._outputs, None) if len(self._outputs) == count else None
-        traced = jax.jit(function, out_shardings=shardings).trace(*inputs.leaves)
+        traced = jax_jit(function, out_shardings=shardings).trace(*inputs.leaves)
         size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in traced.jaxpr.out_avals[count:])
         available = available_bytes()
         if available is not None and size > available // 2:
@@ -121,7 +122,7 @@ class Probed:
         leaves = [_alone(leaf, device) for leaf in inputs.leaves]
         ours = Values(self.prober.sites, self._arrays, self._results)
         with on_one():
-            run = jax.jit(lambda *values: alone.run(self._traced.jaxpr, values))
+            run = jax_jit(lambda *values: alone.run(self._traced.jaxpr, values))
 
             def values(*leaves: Any) -> Values:
                 results, arrays = run(*leaves)

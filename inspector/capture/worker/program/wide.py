@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..own_jit import jax_jit
 from .structure import opened
 
 NARROW = frozenset(
@@ -104,7 +105,7 @@ def _between_casts(equation: Any) -> tuple[Any, dict[str, Any]]:
         return value.astype(_wide_dtype(value.dtype)) if _is_narrow(value.dtype) else value
 
     operands = [jax.ShapeDtypeStruct(each.aval.shape, _wide_aval(each.aval).dtype) for each in equation.invars]
-    (call,) = opened(jax.make_jaxpr(jax.jit(narrow))(*operands)).eqns
+    (call,) = opened(jax.make_jaxpr(jax_jit(narrow))(*operands)).eqns
     return call.primitive, call.params
 
 

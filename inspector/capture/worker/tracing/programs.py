@@ -25,6 +25,7 @@ from ..program.avals import result_text, spec_text, type_text
 from ..program.compiled import TracedProgram, memory_of, send_actual
 from ..program.devices import devices_of, partition_devices
 from ..program.mesh_keys import key_of
+from ..script_objects import variable
 from ..subject import KnownSubject, meshes_in_shardings
 from .causes import Settings, bound_values, jit_options, structure_of
 from .files import CaptureFile
@@ -273,7 +274,7 @@ def _script(file: str) -> bytes:
 def _module(file: str) -> ModuleType:
     """The module that was loaded from a file; an empty one that names the file, where it is gone."""
     for module in list(sys.modules.values()):
-        if getattr(module, "__file__", None) == file:
+        if variable(module, "__file__") == file:
             return module
     unknown = ModuleType("unknown")
     unknown.__file__ = file or None
