@@ -45,15 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: Sequence[str]) -> int:
     options = _options(given)
     from shardscope.inspector.capture.model import UnreadableFileError
-    from shardscope.inspector.capture.output_file import OutputError, check_writable
+    from shardscope.inspector.capture.output_file import OutputError
+    from shardscope.output_places import check_places
     from shardscope.parsers.errors import ParseError, ShardscopeError
 
     try:
-        output = getattr(options, "output", None) or "-"
-        for place in (output, getattr(options, "save", None) or "-"):
-            if place != "-":
-                check_writable(place)
-        if sys.stdout is None and output == "-":
+        check_places(options)
+        if sys.stdout is None and getattr(options, "output", None) in (None, "-"):
             raise OutputError("cannot write to standard output: it is closed")
         return int(options.run(options))
     except (ParseError, UnreadableFileError) as error:

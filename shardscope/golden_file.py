@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from shardscope.api import inspect_call
+from shardscope.inspector.capture.output_file import written
 from shardscope.inspector.check.budget import parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import Verdict, judge
@@ -41,7 +42,8 @@ def compare_with_golden(
     if update:
         if golden is None or verdict.differs:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(golden_of(verdict.found))
+            with written(path) as file:
+                file.write(golden_of(verdict.found))
         verdict = judge(_name(report), report, None, limits)
     elif golden is None:
         return report, f"no golden file {path}: run `pytest --shardscope-update` to write it"

@@ -33,6 +33,8 @@ def check_writable(path: Path | str) -> None:
     place = Path(os.path.realpath(path))
     try:
         kept = _status(place)
+        if kept is None and str(path).endswith(os.sep):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if kept is None or _replaceable(place, kept):
             name, descriptor = _beside(place)
             os.close(descriptor)

@@ -12,6 +12,7 @@ A golden holds what is communicated, not names and numbers: it survives a JAX up
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from shardscope.commands.progress import progress
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
-from shardscope.inspector.capture.output_file import check_writable, written
+from shardscope.inspector.capture.output_file import OutputError, check_writable, written
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.check.budget import Budget, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
@@ -126,12 +127,9 @@ def _check(name: str, function: str, options: argparse.Namespace, found: Found) 
 
 
 def _prepare(path: Path) -> None:
-    """Refuse a place to which no golden can be written; its folder is made."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CaptureError(f"cannot make {path.parent}: {error.strerror}") from error
-    check_writable(path)
+    """Refuse a place to which no golden can be written, in a folder that is there, or that can be made."""
+    folder = next((each for each in path.parents if os.path.lexists(each)), path.parent)
+    check_writable(folder / path.name if folder != path.parent else path)
 
 
 def _update(path: Path, verdict: Verdict) -> None:
@@ -143,6 +141,10 @@ def _update(path: Path, verdict: Verdict) -> None:
     if kept is not None and not kept.differs:
         word = "unchanged"
     else:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"cannot make {path.parent}: {error.strerror}") from error
         with written(path) as file:
             file.write(golden_of(verdict.found))
         word = "written"

@@ -34,7 +34,7 @@ def kept(sample: SampleCapture, tmp_path: Path) -> Capture:
 
 
 @pytest.mark.parametrize("option", ["--save", "-o"])
-@pytest.mark.parametrize("place", ["no/such/file", "folder", "script.py/x", "/proc/x", "x" * 300])
+@pytest.mark.parametrize("place", ["no/such/file", "folder", "new/", "", "script.py/x", "/proc/x", "x" * 300])
 def test_refused_before_the_capture(shardscope: Shardscope, tmp_path: Path, option: str, place: str) -> None:
     (tmp_path / "script.py").write_text(MARK)
     (tmp_path / "folder").mkdir()
@@ -150,3 +150,42 @@ def test_a_trace_of_nothing_leaves_no_folder(shardscope: Shardscope, tmp_path: P
     (tmp_path / "own").mkdir()
     assert shardscope(command, "--save", "own", "--", "no-such-command").returncode == 2
     assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("open kept.shardscope -o kept.shardscope", "kept.shardscope"),
+        ("open kept.shardscope -o link", "link"),
+        ("diff other kept.shardscope --format json -o ./kept.shardscope", "./kept.shardscope"),
+        ("run script.py:fn --save script.py", "script.py"),
+        ("run script.py:fn --inputs inputs.py:inputs -o inputs.py", "inputs.py"),
+        ("run script.py:fn --save new -o ./new", "new"),
+        ("check script.py:fn --update --golden script.py", "script.py"),
+    ],
+)
+def test_what_is_read_is_not_written(
+    shardscope: Shardscope, kept: Capture, tmp_path: Path, command: str, place: str
+) -> None:
+    (tmp_path / "link").symlink_to("kept.shardscope")
+    (tmp_path / "other").write_bytes((tmp_path / "kept.shardscope").read_bytes())
+    for name in ("script.py", "inputs.py"):
+        (tmp_path / name).write_text(MARK)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    done = shardscope(*command.split())
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(f"shardscope: cannot write {place}: ")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_stage_may_be_written_to_a_file_of_its_name(shardscope: Shardscope, kept: Capture, tmp_path: Path) -> None:
+    for _ in range(2):
+        assert shardscope("open", "kept.shardscope", "--stage", "hlo", "-o", "hlo").returncode == 0
+    assert (tmp_path / "hlo").read_bytes().startswith(b"HloModule")
+
+
+def test_a_golden_makes_no_folder_of_a_capture_that_fails(shardscope: Shardscope, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("raise ValueError\n")
+    assert shardscope("check", "script.py:fn", "--update", "--golden", "no/such/golden.json").returncode == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
+    assert shardscope("check", "script.py:fn", "--update", "--golden", "script.py/x/golden.json").returncode == 2
