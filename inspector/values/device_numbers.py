@@ -100,9 +100,7 @@ class Numbers:
             return self.element if dims and dims[-1] == self.length == math.prod(dims) else None
         operands = [self.value(At(at.jaxpr, name, at.calls)) for name in equation.inputs]
         known = [operand for operand in operands if operand is not None]
-        if not known or len(known) < len(operands):
-            return None
-        return _apply(equation.primitive, known)
+        return _apply(equation.primitive, known) if len(known) == len(operands) else None
 
     def _body(self, place: EquationPlace, at: At) -> int | None:
         """The body whose outputs are the results of an equation, on this device."""
@@ -126,9 +124,9 @@ def position(coordinates: Mapping[str, int], axes: Iterable[str], sizes: Mapping
 
 def _apply(primitive: str, operands: list[int]) -> int | None:
     rule = rule_of(primitive)
-    if primitive in SAME or (rule is not None and rule.is_cast):
-        return operands[0]
     match primitive, operands:
+        case name, [value] if name in SAME or (rule is not None and rule.is_cast):
+            return value
         case "neg", [value]:
             return -value
         case "select_n", [which, *cases] if 0 <= which < len(cases):

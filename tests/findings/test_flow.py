@@ -252,6 +252,23 @@ def test_inputs_of_bodies(
         assert found == (None if expected is None else At(*expected))
 
 
+@pytest.mark.parametrize(
+    ("equation", "inside"),
+    [
+        ("0.0", ["1 p", "1 q"]),
+        ("0.1", ["3 u", "", ""]),  # what is carried changes, and of what is sliced there is another part
+        ("0.2", ["", "4 y, 5 m", "4 z, 5 n"]),  # what decides is in no branch
+        ("0.3", ["6 o"]),
+        ("0.5", ["7 j1", "8 j3", "8 j4, 7 j2"]),
+        ("2.0", [""]),
+    ],
+)
+def test_operands_in_bodies(equation: str, inside: list[str]) -> None:
+    flow = JaxprFlow(print_jaxpr(NESTED))
+    found = [flow.inside(flow.by_id[equation], position) for position in range(len(inside))]
+    assert [", ".join(f"{jaxpr} {name}" for jaxpr, name in each) for each in found] == inside
+
+
 def test_inputs_of_bodies_that_were_reached_through_calls() -> None:
     """The last call leads out, and those before it are still to be left."""
     flow = JaxprFlow(print_jaxpr(NESTED))
