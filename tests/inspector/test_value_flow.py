@@ -1,228 +1,104 @@
-"""Sources and ends of values in random programs of loops, branches, calls and tuples, against running them.
-
-A run takes marks in place of numbers: those of a result are the arguments, and products, that it was computed from.
-"""
+"""Sources, ends, uses and origins of values in random programs, against running them with marks for numbers."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 import pytest
 from shardscope.inspector.communication.value_flow import Place, ValueFlow
-from shardscope.parsers.hlo import parse_module
-from shardscope.parsers.source import Source
+from shardscope.inspector.findings.support.hlo_values import HloFlow, HloUse, HloValue
 
-ARRAY, WIDTH, ROUNDS = "f32[4]", 3, 4
-TUPLE = f"({', '.join([ARRAY] * WIDTH)})"
+from .marked_programs import WIDTH, Program, Run
 
-Marks = tuple[frozenset[tuple[str, bool]], ...]
-"""Of an array one set, of a tuple one for each of its elements: names, and whether the numbers were only moved."""
+GROUPS = [range(20 * number, 20 * number + 20) for number in range(8)]
 
 
-@dataclass
-class Run:
-    """In which each loop runs so many times at least; where `stops`, a product has its own mark, and notes others."""
-
-    least: int = 0
-    stops: bool = True
-    taken: dict[str, set[str]] = field(default_factory=dict)
-
-
-@dataclass
-class Step:
-    """An instruction: its operands are steps before it, `of` the computations that it calls."""
-
-    name: str
-    opcode: str
-    operands: tuple[Step, ...] = ()
-    of: tuple[Body, ...] = ()
-    element: int | None = None
-    number: int | None = None
-    is_tuple: bool = False
-
-    def text(self) -> str:
-        given = f"{self.number}" if self.number is not None else ", ".join(f"%{each.name}" for each in self.operands)
-        names = {"while": ("body", "condition"), "conditional": ("true_computation", "false_computation")}
-        called = [
-            f"{key}=%{body.name}" for key, body in zip(names.get(self.opcode, ("to_apply",)), self.of, strict=False)
-        ]
-        called += [f"index={self.element}"] if self.element is not None else []
-        type = "pred[]" if self.name.startswith("p.") else TUPLE if self.is_tuple else ARRAY
-        return f"%{self.name} = {type} {self.opcode}({given}){''.join(f', {each}' for each in called)}"
+@pytest.mark.parametrize("seeds", GROUPS, ids=str)
+def test_what_a_value_is_made_of(seeds: range) -> None:
+    for program in map(Program, seeds):
+        flow = ValueFlow(program.module)
+        made, through = program.run(Run()), program.run(Run(stops=False))
+        for element, (marks, whole) in enumerate(zip(made, through, strict=True)):
+            place = Place(program.root, element)
+            sources = [each for each in flow.sources(place) if each.kind != "other"]
+            assert {each.instruction.name for each in sources} == {name for name, _ in marks}, program.text
+            for each in sources:
+                assert (each.instruction.name, each.is_moved) in marks, program.text
+                assert (each.kind == "contraction") == each.instruction.name.startswith("dot"), program.text
+            names = {name for name, _ in whole}
+            for parameter in program.entry.parameters:
+                assert flow.depends(place, {parameter}) == (parameter.name in names), program.text
 
 
-@dataclass
-class Body:
-    name: str
-    inputs: list[Step]
-    steps: list[Step] = field(default_factory=list)
-
-    def text(self) -> str:
-        *others, root = [each.text() for each in (*self.inputs, *self.steps)]
-        lines = [f"  {line}\n" for line in (*others, f"ROOT {root}")]
-        return f"%{self.name} {{\n{''.join(lines)}}}\n\n"
-
-    def run(self, marks: Sequence[Marks], run: Run) -> Marks:
-        """The marks of the result."""
-        known = {each.name: given for each, given in zip(self.inputs, marks, strict=True)}
-        for step in self.steps:
-            known[step.name] = ran(step, [known[each.name] for each in step.operands], run)
-        return known[(self.steps or self.inputs)[-1].name]
+@pytest.mark.parametrize("seeds", GROUPS, ids=str)
+def test_what_is_made_of_a_value(seeds: range) -> None:
+    for program in map(Program, seeds):
+        flow, run = ValueFlow(program.module), Run(least=1)
+        made = program.run(run)
+        for parameter in program.entry.parameters:
+            ends = list(flow.ends(Place(parameter)))
+            products = {name for name, taken in run.taken.items() if parameter.name in taken}
+            is_output = any(name == parameter.name for marks in made for name, _ in marks)
+            found = {each.name for each in ends if each is not None}
+            assert found >= products, program.text
+            assert (None in ends) >= is_output, program.text
+            if " call(" not in program.text:  # which may not use what it is given
+                assert (found, None in ends) == (products, is_output), program.text
 
 
-def ran(step: Step, given: list[Marks], run: Run) -> Marks:
-    match step.opcode:
-        case "tuple":
-            return tuple(each[0] for each in given)
-        case "get-tuple-element":
-            return (given[0][step.element or 0],)
-        case "opt-barrier" | "copy" | "add-dependency":
-            return given[0]
-        case "all-reduce":
-            return given[0] if len(given) == 1 else tuple(each[0] for each in given)
-        case "dot" if run.stops:
-            run.taken.setdefault(step.name, set()).update(name for each in given for name, _ in each[0])
-            return (frozenset({(step.name, True)}),)
-        case "conditional":
-            branches = [body.run([operand], run) for body, operand in zip(step.of, given[1:], strict=True)]
-            return tuple(one | other for one, other in zip(*branches, strict=True))
-        case "while":
-            carried = given[0]
-            for _ in range(run.least):
-                carried = step.of[0].run([carried], run)
-            seen = carried
-            for _ in range(ROUNDS):
-                carried = step.of[0].run([carried], run)
-                seen = tuple(one | other for one, other in zip(seen, carried, strict=True))
-            return seen
-        case "call":
-            return step.of[0].run(given, run)
-        case "constant":
-            return (frozenset(),)
-    return (frozenset((name, False) for each in given for name, _ in each[0]),)
+def is_returned(flow: HloFlow, start: HloValue) -> bool:
+    """Return whether a value, or one that is computed from it, is a result of the program."""
+    waiting, seen, returned = [start], {start}, False
+    while waiting:
+        for each in flow.uses(waiting.pop()):
+            match each:
+                case None:
+                    returned = True
+                    continue
+                case HloUse(value=value, instruction=user, position=position):
+                    if user.opcode == "add-dependency":  # it only waits for that
+                        continue
+                    path = (position,) if user.opcode == "all-reduce" and len(user.operands) > 1 else ()
+                    after = HloValue(user, path, value.calls)
+                case HloValue():
+                    after = each
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+    return returned
 
 
-class Writer:
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.bodies: list[Body] = []
-        self.count = 0
-
-    def name(self, word: str) -> str:
-        self.count += 1
-        return f"{word}.{self.count}"
-
-    def body(self, inputs: str, result: str, depth: int | None) -> Body:
-        """A computation of arrays (`a`) and tuples (`t`), and what it gives; without a depth there are no tuples."""
-        given = [
-            Step(self.name("t" if kind == "t" else "a"), "parameter", number=number, is_tuple=kind == "t")
-            for number, kind in enumerate(inputs)
-        ]
-        body = Body(self.name("body"), given)
-        for _ in range(self.random.randrange(1, 6)):
-            body.steps.append(self.step(body, depth))
-        arrays = [each for each in self.arrays(body) if not each.is_tuple]
-        if result == "t":
-            body.steps.append(Step(self.name("t"), "tuple", tuple(self.random.choices(arrays, k=WIDTH)), is_tuple=True))
-        else:
-            body.steps.append(Step(self.name("a"), "add", tuple(self.random.choices(arrays, k=2))))
-        self.bodies.append(body)
-        return body
-
-    def arrays(self, body: Body) -> list[Step]:
-        """The arrays that are there, elements of tuples among them."""
-        found = [each for each in (*body.inputs, *body.steps) if not each.name.startswith("p.")]
-        for each in [each for each in found if each.is_tuple]:
-            taken = Step(self.name("a"), "get-tuple-element", (each,), element=self.random.randrange(WIDTH))
-            body.steps.append(taken)
-            found.append(taken)
-        return found
-
-    def step(self, body: Body, depth: int | None) -> Step:
-        arrays = [each for each in self.arrays(body) if not each.is_tuple]
-        tuples = [each for each in (*body.inputs, *body.steps) if each.is_tuple]
-        one, other = self.random.choices(arrays, k=2)
-        several = tuple(self.random.choices(arrays, k=WIDTH))
-        kinds = ["add", "negate", "constant"]
-        if depth is not None:
-            kinds += [
-                "dot",
-                "tuple",
-                "all-reduce",
-                "one sum",
-                *(["opt-barrier", "copy", "add-dependency"] if tuples else []),
-            ]
-        if depth:
-            kinds += ["call", "conditional", *(["while"] * 2 if tuples else [])]
-        match kind := self.random.choice(kinds):
-            case "add" | "dot":
-                return Step(self.name("dot" if kind == "dot" else "a"), kind, (one, other))
-            case "one sum":
-                return Step(self.name("a"), "all-reduce", (one,))
-            case "negate":
-                return Step(self.name("a"), kind, (one,))
-            case "constant":
-                return Step(self.name("a"), kind, number=1)
-            case "tuple" | "all-reduce":
-                return Step(self.name("t"), kind, several, is_tuple=True)
-            case "opt-barrier" | "copy":
-                return Step(self.name("t"), kind, (self.random.choice(tuples),), is_tuple=True)
-            case "add-dependency":
-                return Step(self.name("t"), kind, (self.random.choice(tuples), one), is_tuple=True)
-            case "call":
-                return Step(self.name("a"), kind, (one, other), (self.body("aa", "a", None),))
-            case "while":
-                assert depth
-                ends = Body(self.name("condition"), [Step(self.name("t"), "parameter", number=0, is_tuple=True)])
-                ends.steps.append(Step(self.name("p"), "constant", number=1))
-                self.bodies.append(ends)
-                of = self.body("t", "t", depth - 1), ends
-                return Step(self.name("t"), kind, (self.random.choice(tuples),), of, is_tuple=True)
-        assert depth
-        body.steps.append(Step(self.name("p"), "constant", number=1))
-        is_tuple, takes = self.random.random() < 0.5, "t" if tuples and self.random.random() < 0.5 else "a"
-        branches = tuple(self.body(takes, "t" if is_tuple else "a", depth - 1) for _ in range(2))
-        handed = self.random.choices(tuples if takes == "t" else arrays, k=2)
-        return Step(self.name("t" if is_tuple else "a"), kind, (body.steps[-1], *handed), branches, is_tuple=is_tuple)
+@pytest.mark.parametrize("seeds", GROUPS, ids=str)
+def test_uses_lead_to_the_results(seeds: range) -> None:
+    for program in map(Program, seeds):
+        flow = HloFlow(program.module)
+        made = {name for marks in program.run(Run(least=1, stops=False), by_element=True) for name, _ in marks}
+        for parameter in program.entry.parameters:
+            for n in range(WIDTH if parameter.name.startswith("t") else 1):
+                value = HloValue(parameter, (n,) if parameter.name.startswith("t") else ())
+                assert is_returned(flow, value) == (f"{parameter.name}:{n}" in made), (value, program.text)
 
 
-@pytest.mark.parametrize("group", range(12))
-def test_what_a_value_is_made_of_and_what_is_made_of_it(group: int) -> None:
-    for seed in range(20 * group, 20 * group + 20):
-        check(seed)
+@pytest.mark.parametrize("seeds", GROUPS, ids=str)
+def test_origins_are_where_the_same_numbers_were_first(seeds: range) -> None:
+    for program in map(Program, seeds):
+        flow = HloFlow(program.module)
+        for element, marks in enumerate(program.run(Run(stops=False, moves=True), by_element=True)):
+            origin = flow.origin(HloValue(program.root, (element,)))
+            if origin is None:
+                assert " while(" in program.text, program.text
+            elif origin.instruction.opcode != "conditional":
+                name = f"{origin.instruction.name}:{origin.path[0] if origin.path else 0}"
+                assert marks == {(name, True)}, (origin, program.text)
 
 
-def check(seed: int) -> None:
-    writer = Writer(seed)
-    entry = writer.body("aat", "t", 2)
-    *others, last = [body.text() for body in writer.bodies]
-    text = f"HloModule m\n\n{''.join(others)}ENTRY {last}"
-    module = parse_module(Source("m", text.encode()))
-    assert not module.problems, text
-    assert module.entry is not None
-    assert module.entry.root is not None
-    flow = ValueFlow(module)
-    given: list[Marks] = [(frozenset({(each.name, True)}),) * (WIDTH if each.is_tuple else 1) for each in entry.inputs]
-    made, through = entry.run(given, Run()), entry.run(given, Run(stops=False))
-    for element, (marks, whole) in enumerate(zip(made, through, strict=True)):
-        place = Place(module.entry.root, element)
-        sources = [each for each in flow.sources(place) if each.kind != "other"]
-        assert {each.instruction.name for each in sources} == {name for name, _ in marks}, text
-        for each in sources:
-            assert (each.instruction.name, each.is_moved) in marks, text
-            assert (each.kind == "contraction") == each.instruction.name.startswith("dot"), text
-        for parameter in module.entry.parameters:
-            assert flow.depends(place, {parameter}) == (parameter.name in {name for name, _ in whole}), text
-    run = Run(least=1)
-    made = entry.run(given, run)
-    for parameter in module.entry.parameters:
-        ends = list(flow.ends(Place(parameter)))
-        products = {name for name, taken in run.taken.items() if parameter.name in taken}
-        is_output = any(name == parameter.name for marks in made for name, _ in marks)
-        found = {each.name for each in ends if each is not None}
-        assert found >= products, text
-        assert (None in ends) >= is_output, text
-        if " call(" not in text:  # which may not use what it is given
-            assert (found, None in ends) == (products, is_output), text
+@pytest.mark.parametrize("seeds", GROUPS, ids=str)
+def test_what_a_loop_does_not_change_is_what_it_begins_with(seeds: range) -> None:
+    for program in map(Program, seeds):
+        flow = HloFlow(program.module)
+        for loop in (step for step in program.main.steps if step.opcode == "while"):
+            body, begin = loop.of[0], loop.operands[0]
+            for n, part in enumerate(body.steps[-1].operands):
+                same = part.opcode == "get-tuple-element" and part.operands[0] is body.inputs[0] and part.element == n
+                found, expected = (
+                    flow.origin(HloValue(program.instruction(step.name), (n,))) for step in (loop, begin)
+                )
+                assert found == (expected if same else None), (loop.name, n, program.text)
