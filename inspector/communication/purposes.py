@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ...parsers.hlo import Instruction
-from ..capture.model import Value
 from ..catalog.spellings import KIND_OF
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of, is_path, last_components, merged_parts
@@ -17,6 +15,7 @@ from ..report import Collective, Pass
 from ..report.communication import Strategy
 from ..shardings.collective_causes import causes_of
 from .value_flow import Place, ValueFlow
+from .weights import weights_of
 
 SUMS = (None, "sum")
 
@@ -37,18 +36,6 @@ PRODUCTS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated
 
 REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "reduce"})
 """JAX's primitives that reduce dimensions of one operand."""
-
-REF = "Ref{"
-"""The start of the type of an array that is updated in place."""
-
-_ROOT = re.compile(r"\A\w*")
-"""The parameter of the function in the path of an argument: `params` of `params['w']`."""
-
-_WRAPPED = re.compile(r"""\w*(?:\[\d+\])+(?=\.|\[['"])""")
-"""The same with the indices of a wrapper's tuple, as Equinox and Haliax have them: `x[1][0]` of `x[1][0].w`."""
-
-_STEP = re.compile(r"[.\[]")
-"""The start of a step in a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +98,8 @@ class Judge:
                 return Purpose("resharding")
             if strategy := self._of_a_permute(collective, instruction):
                 return Purpose(strategy)
+        if collective.kind == "all-to-all" and collective.origin in ("user", "autodiff"):
+            return Purpose("all-to-all exchange")
         return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
 
     def collects_stages(self, collective: Collective) -> bool:
@@ -193,10 +182,20 @@ class Judge:
                 takers.update(taken)
             if ("unknown" in takers and not is_activation) or self._is_needed(collective):
                 return "gradient sync"
-            return "tensor parallelism" if "backward" in takers and self._has_product(operand) else "other"
+            if self._has_product(operand):
+                return "tensor parallelism" if "backward" in takers else "other"
+            return "gradient sync" if self._is_reduced_further(result) else "other"
         if collective.averages:
             return "other"  # values of the same kind on all devices, and no parts of a product
         return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
+
+    def _is_reduced_further(self, result: Place) -> bool:
+        """Return whether each device reduces a sum to a gradient, as that of a norm's scale over all positions."""
+        ends = list(self.flow.ends(result))
+        reductions = [each for each in ends if each is not None and REDUCTIONS.issuperset(_primitives(each))]
+        after = [end for each in reductions for end in self.flow.ends(Place(each))]
+        takers = {pass_ for each in after for pass_ in (["unknown"] if each is None else self._directions(each))}
+        return bool(reductions) and len(reductions) == len(ends) and takers == {"unknown"}
 
     def _is_a_product(self, instruction: Instruction) -> bool:
         return self.flow.work.of(instruction) == "contraction" or not PRODUCTS.isdisjoint(_primitives(instruction))
@@ -277,23 +276,3 @@ class Judge:
             if received:
                 return "ring exchange"
         return None
-
-
-def weights_of(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable[str]:
-    """The arguments that come back updated, or whose gradients do: refs, and those of an output's path and type."""
-    returned = {output.type for output in outputs}
-    leaves = {(output.type, output.path[at.start() :]) for output in outputs for at in _STEP.finditer(output.path)}
-    alike = Counter(argument.type for argument in arguments)
-    wrapped: dict[tuple[str, str], list[str]] = {}
-    found = set[tuple[str, str]]()
-    for argument in arguments:
-        leaf = _ROOT.sub("", argument.path)
-        inner = argument.type, _WRAPPED.sub("", argument.path, count=1)
-        is_alone = not leaf and argument.type in returned and alike[argument.type] == 1
-        if is_alone or (argument.type, leaf) in leaves or argument.type.startswith(REF):
-            found.add(inner)
-            yield argument.path
-        elif inner in leaves:
-            wrapped.setdefault(inner, []).append(argument.path)
-    for inner, paths in wrapped.items():
-        yield from paths if inner not in found else ()

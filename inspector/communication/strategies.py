@@ -11,6 +11,7 @@ from ..ir.stage import ParsedStage
 from ..report import Collective
 from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
+from ..shardings.moved_dtypes import moves_whole_numbers
 from ..units import known_sum
 from .gradients import gradients_of
 from .purposes import PRODUCTS, Judge, Purpose, is_scalar
@@ -124,6 +125,9 @@ def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collect
             found[number] = Purpose("averages")
         elif found[number].strategy == "other" and _completes_a_reduction(program, each):
             found[number] = Purpose("reductions")
+        elif found[number].strategy == "other" and each.kind == "all-gather" and moves_whole_numbers(each):
+            # Indices are no partial sums.
+            found[number] = Purpose("resharding" if each.origin in ("partitioner", "explicit") else "other")
         elif found[number].strategy == "other" and each.axes in contracted:
             # An all-gather is the transpose of the reduce-scatter of partial sums, and takes the place of the other.
             causes = causes_of(program, each) if KIND_OF[each.kind].reduces else ()

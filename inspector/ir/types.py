@@ -83,6 +83,12 @@ def jax_type(text: str) -> ArrayType:
     return ArrayType(text, None) if array is None else ArrayType(array.dtype, array.dims)
 
 
+def is_sharded_type(text: str) -> bool:
+    """Return whether a type of JAX's says along which axes its dimensions are sharded: those of an explicit mesh."""
+    array = readable(lambda: parse_array_type(held_text(text)))
+    return array is not None and any(array.axes)
+
+
 _NAMES = {"pred": "bool", "i1": "bool", "complex<f32>": "c64", "complex<f64>": "c128"}
 _INTEGER = re.compile(r"(?:s|(u)i)(\d+)")
 

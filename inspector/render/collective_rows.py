@@ -13,8 +13,16 @@ from ..report.call_sites import CallSites, call_sites, with_call_site
 from ..shardings.collective_causes import causes_of
 from ..units import format_bytes, format_seconds, known_sum
 
-INDEX = re.compile(r"(\[\d+\])")
-"""An index in a path."""
+_STEP = r"(?:[/\[]|\.(?!(?:raw_)?value\b))"
+"""The start of a key in a path. NNX ends paths in `.value`."""
+
+INDEX = re.compile(rf"""(\[\d+\]|(?<=[A-Za-z_])\d+(?=['"]?\]?{_STEP}[^./\[]*{_STEP}))""")
+"""The number of a layer in a path: an index, or that of a module of modules, as in `['Block_3']['mlp']['w']`.
+
+Not that in `['Dense_1']['kernel']`: modules of one layer have such names too.
+"""
+
+_NUMBER = re.compile(r"\d+")
 
 SHORT_PASS = {"forward": "fwd", "backward": "bwd", "recompute": "remat", "unknown": ""}
 
@@ -109,7 +117,7 @@ def _shown(collective: Collective, report: Report, sites: CallSites) -> tuple[ob
         collective.origin,
         collective.direction,
         _place(collective, report, sites),
-        INDEX.sub("[*]", argument_of(collective) or ""),
+        INDEX.sub("[#]", argument_of(collective) or ""),
     )
 
 
@@ -129,14 +137,14 @@ def output_of(collective: Collective, report: Report) -> str:
 
 
 def common_name(names: Sequence[str]) -> str:
-    """Names that differ in indices only as one: `layers[*]['w']`."""
+    """Names that differ in the numbers of layers only as one: `layers[*]['w']`."""
     parts = zip(*(INDEX.split(name) for name in names), strict=True)
-    return "".join(part[0] if len(set(part)) == 1 else "[*]" for part in parts)
+    return "".join(part[0] if len(set(part)) == 1 else _NUMBER.sub("*", part[0]) for part in parts)
 
 
 def folded_names(names: Iterable[str]) -> list[str]:
-    """Names that differ in indices only as one, in their order: `layers[*]['w']`."""
+    """Names that differ in the numbers of layers only as one, in their order: `layers[*]['w']`."""
     alike: dict[str, list[str]] = {}
     for name in names:
-        alike.setdefault(INDEX.sub("[*]", name), []).append(name)
+        alike.setdefault(INDEX.sub("[#]", name), []).append(name)
     return [common_name(members) for members in alike.values()]

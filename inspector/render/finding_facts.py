@@ -52,7 +52,7 @@ def fix_facts(found: Finding) -> list[tuple[str, str]]:
         lines.append(("fix", found.fixes[0].title))
     if found.saved_bytes is not None:
         seconds = "" if found.saved_seconds is None else f", {format_seconds(found.saved_seconds)}"
-        lines.append(("saves", f"{format_bytes(found.saved_bytes)} per device per execution{seconds}"))
+        lines.append(("saves", f"{format_bytes(found.saved_bytes)} per device per step{seconds}"))
     if found.trial is not None:
         lines.append(("verified" if found.trial.verified else "not verified", trial_text(found.trial)))
     return lines

@@ -13,6 +13,9 @@ Path = tuple[str, ...]
 MAX_PATHS = 3
 """Groups of paths that are named."""
 
+MIN_ALIKE = 3
+"""So many modules that differ in a number are layers, and not the parts of one, as two attentions are."""
+
 
 def modules_of(collective: Collective, *, scalars: bool = True) -> Sequence[Path]:
     """The paths of a collective, or of those that were combined in it, without the numbers of layers.
@@ -34,12 +37,25 @@ _NUMBERED = re.compile(r"(.*[A-Za-z]_?)\d+")
 
 
 def layers_in(paths: Iterable[Path]) -> frozenset[Path]:
-    """The paths of layers: of modules of modules that have one name in one place, but for a number."""
+    """The paths of layers: of modules of modules that have one name in one place, but for a number.
+
+    Modules with simple ones in them are layers if there are `MIN_ALIKE` with the same ones, as Haiku has them.
+    """
     numbered: dict[Path, set[str]] = {}
+    inside: dict[Path, set[str]] = {}
     for path in paths:
-        for depth, key in enumerate(path[:-2]):
-            if found := _NUMBERED.fullmatch(key):
+        for depth, key in enumerate(path[:-1]):
+            if (found := _NUMBERED.fullmatch(key)) and depth < len(path) - 2:
                 numbered.setdefault((*path[:depth], found[1]), set()).add(key)
+            elif found:
+                inside.setdefault(path[: depth + 1], set()).add(path[-1])
+    alike: dict[tuple[Path, frozenset[str]], set[str]] = {}
+    for path, names in inside.items():
+        if len(names) > 1:
+            alike.setdefault(((*path[:-1], _NUMBERED.sub(r"\1", path[-1])), frozenset(names)), set()).add(path[-1])
+    for (path, _), keys in alike.items():
+        if len(keys) >= MIN_ALIKE:
+            numbered.setdefault(path, set()).update(keys)
     return frozenset((*path[:-1], key) for path, keys in numbered.items() if len(keys) > 1 for key in keys)
 
 

@@ -115,9 +115,10 @@ def attention(report: Report) -> Iterator[Cell]:
         yield Piece(f"not compared with a run on one device: {reference.undefined}", "warning")
     if gradients is not None and gradients.undefined is not None:
         yield Piece(f"gradients not checked: {gradients.undefined}", "warning")
-    bad = [output.path for output in ran.outputs if output.non_finite] if ran is not None else []
+    bad = folded_names(output.path for output in ran.outputs if output.non_finite) if ran is not None else []
     if bad:
-        yield Piece(f"not finite (NaN or infinity): {_listed(bad)}", "error")
+        inputs = " on synthetic inputs" if ran is not None and ran.seeded_inputs else ""
+        yield Piece(f"not finite (NaN or infinity){inputs}: {_listed(bad)}", "warning" if inputs else "error")
 
 
 def _left_out(count: int, what: str = "not compared") -> str:

@@ -83,7 +83,8 @@ class Table:
     nothing where there are neither rows nor a heading. `empty_text` says why there are no rows. `selection` is what the
     screen selects for a row's value, `details` is what else is known of it. An `early` table needs no analysis.
     `total` is what a tab counts, where that is not the number of rows. With `in_full` a document prints under each row
-    its details instead of drawing a grid. On the screen, the cursor begins on the row `first`.
+    its details instead of drawing a grid. `notes_in_full` are the notes without an end to their number. On the screen,
+    the cursor begins on the row `first`.
     """
 
     id: str
@@ -95,6 +96,7 @@ class Table:
     empty_text: str = ""
     above: tuple[Cell, ...] = ()
     notes: Callable[[], Iterable[Cell]] = tuple
+    notes_in_full: Callable[[], Iterable[Cell]] | None = None
     most: int | None = None
     unit: str = "row"
     total: int | None = None

@@ -48,7 +48,8 @@ def cause_line(cause: CollectiveCause, report: Report) -> str:
             verb = "contracts" if cause.is_contraction else "reduces"
             return f"{operation} {verb} over a sharded dimension: {cause.moved}, {cause.before}"
         case "reshard":
-            return f"{operation} needs {cause.moved} as {cause.after}, but it is {cause.before}"
+            moved = "its operand" if cause.moved is None else cause.moved.of
+            return f"{operation} needs {moved} as {cause.after}, but it is {cause.before}"
         case "move":
             return f"{operation} works across the shards of {cause.moved}, {cause.before}"
     if cause.moved is None:
@@ -57,7 +58,10 @@ def cause_line(cause: CollectiveCause, report: Report) -> str:
 
 
 def remedy_line(cause: CollectiveCause, report: Report) -> str:
-    """The remedy for a collective, or that it is needed."""
+    """The remedy for a collective, or that it is needed; of a sum, what shards the summed dimension.
+
+    Without a sharded dimension its operand would be larger on each device: that is no advice to give.
+    """
     cut = _asked_by(cause.origins, report)
     if cause.needed:
         return f"needed: each device has the gradient of its part of the data, to be summed ({cut})"
@@ -69,15 +73,19 @@ def remedy_line(cause: CollectiveCause, report: Report) -> str:
             if other == cut:
                 return f"to avoid it, constrain one of the operands: both are sharded by the same, {cut}"
             return f"to avoid it, change either: {cut}; or {other}"
-        case "sum" | "move" | "reshard":
+        case "sum":
+            return cut
+        case "move" | "reshard":
             return f"to avoid it, keep that dimension unsharded: {cut}"
     return f"to choose how it is partitioned, constrain its operands: {cut}" if cut else ""
 
 
 def _asked_by(axes: Iterable[NodeAxis], report: Report) -> str:
-    """`data` from argument w1 dim 0, each once."""
-    found = why_axes(report.program, axes, most=0)
-    return ", ".join(dict.fromkeys(f"{why.axis} is from {origin_text(why, report)}" for why in found))
+    """`data is from argument w1 dim 0 and argument x dim 0`: the origins of each axis, each once."""
+    origins: dict[str, dict[str, None]] = {}
+    for each in why_axes(report.program, axes, most=0):
+        origins.setdefault(str(each.axis), {})[origin_text(each, report)] = None
+    return ", ".join(f"{axis} is from {' and '.join(names)}" for axis, names in origins.items())
 
 
 def conflict_lines(conflict: Conflict, report: Report) -> Iterator[str]:

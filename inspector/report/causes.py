@@ -111,8 +111,13 @@ class MovedDimension:
         """The operation that gives the value; None for arguments, and for what comes into a shard_map."""
         return None if self.value.is_input else self.value.made_by
 
+    @property
+    def of(self) -> str:
+        """The value, as `operand %12 (mul)`."""
+        return f"{'operand' if self.is_operand else 'result'} {self.value}"
+
     def __str__(self) -> str:
-        return f"{'operand' if self.is_operand else 'result'} {self.value} dim {self.dim}"
+        return f"dim {self.dim} of {self.of}"
 
 
 @dataclass(frozen=True, slots=True)

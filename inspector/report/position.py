@@ -69,9 +69,9 @@ class SourcePosition:
         return "" if self.frame is None else f"{self.text(script)} {short_name(self.frame.function)}".rstrip()
 
     def function_text(self, script: str | None = None) -> str:
-        """The same with the library's line: `model.py:8 step, by flax/nnx/nn/linear.py:434`."""
+        """The same with the library's line: `model.py:8 step, via flax/nnx/nn/linear.py:434`."""
         own = self.own_text(script)
-        return own if self.frame is None or self.library is None else f"{own}, by {library_text(self.library)}"
+        return own if self.frame is None or self.library is None else f"{own}, via {library_text(self.library)}"
 
 
 def short_name(function: str) -> str:

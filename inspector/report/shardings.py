@@ -70,7 +70,7 @@ class ValueName:
     def __str__(self) -> str:
         if self.made_by is None:
             return self.name
-        return f"input {self.name} of the {self.made_by}" if self.is_input else f"{self.name} {self.made_by}"
+        return f"input {self.name} of the {self.made_by}" if self.is_input else f"{self.name} ({self.made_by})"
 
 
 @dataclass(frozen=True, slots=True)

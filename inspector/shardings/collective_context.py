@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ...parsers.errors import ParseError
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF
@@ -31,7 +30,6 @@ from .placement import same
 from .recorded import ASKING
 from .sharded_dimensions import (
     ShardedDimension,
-    as_placed,
     dimensions_of,
     have_same_axes,
     local_size,
@@ -39,6 +37,7 @@ from .sharded_dimensions import (
     placed_at,
     with_axes,
 )
+from .wanted_by import wanted_by
 
 
 class CollectiveContext:
@@ -69,7 +68,9 @@ class CollectiveContext:
 
     def cause(self) -> CollectiveCause:
         """Return the effect of the collective on the operation."""
-        if requested := next(filter(None, (self._asked_of_operand(*each) for each in self._wanted())), None):
+        if requested := next(
+            filter(None, (self._asked_of_operand(*each) for each in wanted_by(self.flow, self.row))), None
+        ):
             return requested
         alike = of_its_dtype(self.flow, self.collective, self.cuts)
         is_of_integers = moves_whole_numbers(self.collective)
@@ -229,21 +230,6 @@ class CollectiveContext:
         found = self._cause("reshard", cut, against=(other,), origins=(cut,))
         sharding = placed_at(self.flow, cut.node)
         return found if sharding is None else replace(found, after=with_axes(sharding, cut.dim, other.axes))
-
-    def _wanted(self) -> Iterator[tuple[Node, ArraySharding | None]]:
-        """The operands of a constraint, a reshard or a shard_map, each with the requested sharding."""
-        name, operands = self.flow.rows[self.row].name, self.flow.operands(self.row)
-        if name == "sdy.manual_computation":
-            try:
-                specs = self.flow.operation(self.row).annotations.in_shardings or ()
-            except ParseError:
-                return
-            wanted = [as_placed(self.flow, spec) for spec in specs]
-        elif name in ASKING:
-            wanted = [placed_at(self.flow, node) for node in self.flow.results(self.row)]
-        else:
-            return
-        yield from ((node, own) for node, own in zip(operands, wanted, strict=False) if node is not None)
 
     def _asked_of_operand(self, node: Node, wanted: ArraySharding | None) -> CollectiveCause | None:
         """An operand that differs from requested; None where that is not along the axes of the collective."""

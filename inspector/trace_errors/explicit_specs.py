@@ -31,8 +31,9 @@ def _axes_of(dim: object) -> tuple[str, ...]:
 
 
 def spec_of(text: str) -> Spec:
-    """`'x', None`, as in `P('x', None)`."""
-    return next(iter(tuples(f"({text},)" if text.strip() else "()")), ())
+    """`'x', None`, as in `P('x', None)`, or `'x',`: JAX prints a spec of one entry as a tuple of one."""
+    entries = text.strip().removesuffix(",")
+    return next(iter(tuples(f"({entries},)" if entries else "()")), ())
 
 
 def spec_of_type(text: str) -> Spec:

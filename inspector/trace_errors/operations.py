@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from ..catalog.spellings import FUNCTIONS, functions_of
 from ..findings.fixes.calls import nodes_of
 from ..findings.fixes.edits import axes_text, extent, instead, wrapped
 from ..report import Explanation, Fix, StoryStep
+from . import explicit_specs
 from .carries import axes_in
 from .failed import Failed
 from .functions import prefix_of
@@ -94,9 +95,11 @@ def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -
 
 def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
     """A product of explicit types of which the sharding of the result is not said."""
-    step = StoryStep(f"both operands are sharded over {said[1]} in the contracting dimension", failed.place)
+    step = StoryStep(
+        f"both operands are sharded over {explicit_specs.axes_text(said[1])} in the contracting dimension", failed.place
+    )
     return Explanation(
-        "the sharding of the product is ambiguous: the sum may be on every device, or scattered",
+        "the sharding of the product is ambiguous: each device may get the full sum, or its own block",
         (step,),
         tuple(with_out_sharding(failed)),
     )
@@ -104,10 +107,11 @@ def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
 
 def with_out_sharding(failed: Failed) -> Iterator[Fix]:
     """The product that failed with the sharding of its result: everything on every device."""
-    what = "request the sum on every device (an axis in the spec scatters it instead)"
+    what = "request the full sum on every device with out_sharding (an axis in its spec scatters the sum instead)"
     for file, call in failed.calls(("dot", "matmul", "einsum", "dot_general", "tensordot")):
-        for sharding in _everywhere(call.args[0] if call.args else None):
+        for sharding in _everywhere(call.args):
             yield Fix(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))
+        yield Fix(what)
         return
     for frame in failed.failure.stack[:1]:
         there = (frame.line, frame.column, frame.end_line, frame.end_column)
@@ -115,13 +119,16 @@ def with_out_sharding(failed: Failed) -> Iterator[Fix]:
             match node:
                 case ast.BinOp(left, ast.MatMult(), right) if extent(node) == there:
                     operands = f"{ast.unparse(left)}, {ast.unparse(right)}"
-                    for sharding in _everywhere(left):
+                    for sharding in _everywhere((left, right)):
                         product = f"jax.numpy.matmul({operands}, out_sharding={sharding})"
                         yield Fix(what, instead((frame.file, node), product))
+    yield Fix(what)
 
 
-def _everywhere(operand: ast.expr | None) -> Iterator[str]:
-    """The whole on every device: of the mesh that is set, or of that of an operand."""
+def _everywhere(operands: Sequence[ast.expr]) -> Iterator[str]:
+    """The full value on every device: over the mesh that is set, or over that of an operand."""
     yield "jax.P()"
-    if isinstance(operand, ast.Name):
-        yield f"jax.NamedSharding(jax.typeof({operand.id}).sharding.mesh, jax.P())"
+    for operand in operands:
+        if isinstance(operand, ast.Name):
+            yield f"jax.NamedSharding(jax.typeof({operand.id}).sharding.mesh, jax.P())"
+            return

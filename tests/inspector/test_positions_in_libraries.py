@@ -35,7 +35,7 @@ def test_the_first_frame_outside_of_libraries(files: tuple[str, ...], own: str |
 
 def test_the_way_into_the_library_is_beside_it() -> None:
     position = SourcePosition.exact((Frame(LIBRARY, "__call__", 434), Frame("/home/me/model.py", "loss", 8)))
-    assert position.function_text() == "model.py:8 loss, by flax/nnx/nn/linear.py:434"
+    assert position.function_text() == "model.py:8 loss, via flax/nnx/nn/linear.py:434"
 
 
 def test_a_function_goes_by_the_innermost_name() -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import jax
 import pytest
 from rich.console import Console
-from shardscope.inspector.capture.model import Capture, Value
+from shardscope.inspector.capture.model import Capture, Stage, Value
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.collectives.one_tree import in_one_tree
 from shardscope.inspector.collectives.origin import merged_parts
-from shardscope.inspector.communication.purposes import weights_of
+from shardscope.inspector.communication.weights import weights_of
 from shardscope.inspector.ir.name_scopes import module_of_name
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.modules import layers_in, module_names, without_layers
@@ -50,7 +50,7 @@ WRITTEN = {
     "matmul_all_gather:both_ways": {("ring exchange", "i")},
     "matmul_reduce_scatter:overlapped": {("ring exchange", "y")},
     "grad_accumulation:once": {("gradient sync", "batch")},
-    "moe:loss": {("other", "expert"), ("scalar reductions", "expert")},
+    "moe:loss": {("all-to-all exchange", "expert"), ("scalar reductions", "expert")},
 }
 """What the docstrings of samples say, by the mesh axis over which they do it."""
 
@@ -714,3 +714,71 @@ def test_gradients_of_convolutions_are_gradients(tmp_path: Path) -> None:
     parameters = [each for each in final.arguments if each.path.startswith("params")]
     assert found["gradient sync"].gradients == len(parameters) == 2
     assert "averages" not in found
+
+
+CONVOLVED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("batch",), axis_types=(AxisType.Auto,))
+
+def loss(params, x):
+    x = jax.lax.conv(x, params["kernel"], (1, 1), "SAME")
+    shape = x.shape
+    x = (x - x.mean((1, 2, 3), keepdims=True)).reshape(*shape[:2], -1)
+    normed = jax.vmap(lambda x: x * params["scale"][:, None] + params["bias"][:, None])(x)
+    return jnp.square(jnp.tanh(normed)).mean()
+
+@jax.jit
+def step(params, x):
+    return jax.tree.map(lambda param, grad: param - grad, params, jax.grad(loss)(params, x))
+
+inputs = (
+    {"kernel": jnp.ones((16, 3, 3, 3)), "scale": jnp.ones(16), "bias": jnp.ones(16)},
+    jax.ShapeDtypeStruct((8, 3, 16, 16), jnp.float32, sharding=NamedSharding(mesh, P("batch"))),
+)
+"""
+
+
+def test_gradients_that_each_device_reduces_further_are_synced(tmp_path: Path) -> None:
+    """Of scale and bias, the batch's sums come first: their gradients have all positions until after the all-reduce."""
+    script = tmp_path / "program.py"
+    script.write_text(CONVOLVED)
+    *_, final = capture(Request(f"{script}:step", live=False))
+    found = inspect(final).communication
+    assert {each.strategy for each in found} == {"gradient sync"}
+    assert sum(each.gradients for each in found) == 3
+
+
+GROUPS = "replica_groups={{0,1,2,3}}, use_global_device_ids=true"
+
+NAMED = 'metadata={op_name="jit(f)/dot_general"}'
+
+INDICES = f"""HloModule lookup, replica_count=1, num_partitions=4
+
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}}
+
+ENTRY main {{
+  rows = s32[2]{{0}} parameter(0)
+  mask = s32[2]{{0}} parameter(1)
+  h = f32[8,4]{{1,0}} parameter(2)
+  w = f32[4,8]{{1,0}} parameter(3)
+  some = s32[2]{{0}} add(rows, mask)
+  every = s32[8]{{0}} all-gather(some), channel_id=1, {GROUPS}, dimensions={{0}}
+  product = f32[8,8]{{1,0}} dot(h, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  summed = f32[8,8]{{1,0}} all-reduce(product), channel_id=2, {GROUPS}, to_apply=add, {NAMED}
+  ROOT out = (s32[8]{{0}}, f32[8,8]{{1,0}}) tuple(every, summed)
+}}
+"""
+
+
+@pytest.mark.parametrize(("dtype", "strategy"), [("s32", "other"), ("f32", "tensor parallelism")])
+def test_gathered_indices_are_no_tensor_parallelism(dtype: str, strategy: str) -> None:
+    """The results of a matmul's partial sums are floats: indices belong to lookups."""
+    stage = Stage("hlo", "hlo", Source("module.hlo", INDICES.replace("s32", dtype).encode()))
+    found = {each.kind: each.strategy for each in inspect(Capture(stages=(stage,), complete=True)).communication}
+    assert found == {"all-reduce": "tensor parallelism", "all-gather": strategy}

@@ -235,6 +235,14 @@ MAX_DEVICES = 1 << 14
 _RESHAPE = r"cannot reshape array of size (\d+) into shape \(([\d, ]*)\)"
 _MESH_SHAPE = r"Number of devices \d+ must (?:be >=|equal) the product of mesh_shape \(([\d, ]*)\)"
 _REQUIRES = r"requires (\d+) logical devices"
+_NO_MESH = (
+    r"requires a non-empty mesh in context",
+    r"context mesh.*empty",
+    r"when you are not under a mesh context",
+    r"is not found in mesh: \(\)",
+)
+"""JAX, where there is no mesh in the context (jax._src.mesh, named_sharding, shard_map, sharding_impls)."""
+
 _SPEAKS = r"(?i)\bdevices\b"
 _COUNTS = r"\bdevices\(|device_count"
 _NUMBER = r"(?<![\w.])\d+(?![\w.])"
@@ -252,7 +260,7 @@ def is_about_divisibility(message: str) -> bool:
 
 def needs_mesh(message: str) -> bool:
     """Return whether an error says that there is no mesh in the context."""
-    return "requires a non-empty mesh in context" in message or ("context mesh" in message and "empty" in message)
+    return any(re.search(pattern, message) for pattern in _NO_MESH)
 
 
 def wanted(message: str, line: str, count: int) -> int | None:

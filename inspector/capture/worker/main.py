@@ -105,8 +105,8 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
     elif failures.needs_mesh(message):
         failure = replace(
             failure,
-            hint="--context NAME runs it under a mesh of the script, --mesh x=4,y=2 under one of these axes; "
-            "shardscope trace runs the script itself",
+            hint="--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
+            "or run the whole script: shardscope trace",
         )
     elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
         failure = replace(

@@ -68,7 +68,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
     return finding(
         RULE,
         FindingPlace(str(cause.operation), cause.place, collective.stage, collective.span),
-        f"reshape splits or merges {dimension_of(cause)}, sharded over {along}, across its blocks",
+        f"reshape splits or merges {dimension_of(cause)} across its shards over {along}",
         confidence="proved",
         subject=dimension_of(cause),
         axes=axes,

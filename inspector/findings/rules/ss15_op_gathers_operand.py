@@ -80,7 +80,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause, besid
     return finding(
         RULE,
         FindingPlace(str(cause.operation), cause.place, collective.stage, collective.span),
-        f"{cause.operation} gathers all of {dimension_of(cause)}, sharded over {join_axes(axes)}"
+        f"{cause.operation} all-gathers {dimension_of(cause)}, sharded over {join_axes(axes)}"
         + (", on CPUs only" if only_here else ""),
         severity="info" if only_here else "warning",
         confidence="proved",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...capture.model import Value
@@ -18,14 +18,23 @@ from ..rule import Rule, alternatives, finding
 
 MAX_LISTED = 6
 
-_ALIASED = re.compile(r":\s*\((\d{1,9}),")
+SMALL = 0.01
+"""Part of the memory of the program up to which a donation is not worth a warning."""
+
+_ALIASED = re.compile(r"\{(\d{0,9})\}:\s*\((\d{1,9}),")
+
+_ROOT = re.compile(r"\A\w*")
+"""The parameter of the function in the path of an argument: `params` of `params['w']`."""
+
+_RESULT = re.compile(r"\Aresult(?:\[\d+\])?")
+"""The same of a result, of one that a function returns among others."""
 
 
 class _Lost(NamedTuple):
     """A donated argument that no result replaces, and why.
 
-    `reason` is that in short, if it is one that arguments can have in common, and `specs` the results' shardings with
-    which the memory can be reused.
+    `reason` is that in short, as several arguments can have it in common, and `specs` the results' shardings with which
+    the memory can be reused.
     """
 
     argument: Value
@@ -34,8 +43,8 @@ class _Lost(NamedTuple):
     spec: str
     why: str
     fix: str
+    reason: str
     is_lost: bool = True
-    reason: str = ""
     specs: tuple[tuple[str, ArraySharding], ...] = ()
 
 
@@ -44,15 +53,18 @@ def check(report: Report) -> Iterator[Finding]:
     module = report.program.hlo("hlo")
     if module is None or module.entry is None:
         return
-    aliased = {int(number) for number in _ALIASED.findall(module.attributes.get("input_output_alias", ""))}
+    aliases = _ALIASED.findall(module.attributes.get("input_output_alias", ""))
+    aliased = {int(argument) for _, argument in aliases}
+    given = {int(output or 0) for output, _ in aliases}
+    free = [value for number, value in enumerate(report.capture.outputs) if number not in given]
     names = {parameter.op_name: number for number, parameter in enumerate(module.entry.parameters)}
     groups: dict[str, list[_Lost]] = {}
     for argument in report.capture.arguments:
         number = names.get(argument.path)
         if argument.donated and number is not None and number not in aliased:
             span = module.entry.parameters[number].span
-            lost = _lost(report, argument, FindingPlace(argument.path, SourcePosition(), "hlo", span))
-            groups.setdefault(lost.reason or argument.path, []).append(lost)
+            lost = _lost(report, argument, FindingPlace(argument.path, SourcePosition(), "hlo", span), free)
+            groups.setdefault(lost.reason, []).append(lost)
     for group in groups.values():
         yield _found(report, sorted(group, key=lambda lost: -(lost.bytes or 0)))
 
@@ -60,8 +72,10 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, group: list[_Lost]) -> Finding:
     first, script = group[0], report.capture.script_text
     files = () if script is None else (script.name,)
-    kept = "allocated beside the result" if first.is_lost else "donating it saves none"
+    kept = "allocated in addition to the result" if first.is_lost else "the donation saves none"
     total = known_sum(lost.bytes for lost in group)
+    peak = None if report.peak is None else report.peak.bytes
+    is_small = total is not None and bool(peak) and total < SMALL * (peak or 0)
     specs = {name: spec for lost in group for name, spec in lost.specs}
     whole = with_result_specs(report, specs) if specs and has_whole_axes(specs.values()) else ()
     fewer = fewer_in_keyword(report.program, files, "donate_argnums") if len(group) == 1 else ()
@@ -69,7 +83,7 @@ def _found(report: Report, group: list[_Lost]) -> Finding:
         said = f"{first.argument.path} is donated, but no result reuses its memory"
         evidence = [("reason", first.why), ("argument", f"{first.argument.type}, {first.spec}")]
     else:
-        said = f"{len(group)} arguments are donated, but no result reuses their memory: {first.reason}"
+        said = f"no result reuses the memory of {len(group)} donated arguments: {first.reason}"
         evidence = [(lost.argument.path, lost.why) for lost in group[:MAX_LISTED]]
         evidence += [("and", f"{len(group) - MAX_LISTED} more")] if len(group) > MAX_LISTED else []
     return finding(
@@ -78,21 +92,32 @@ def _found(report: Report, group: list[_Lost]) -> Finding:
         said,
         confidence="proved",
         subject=first.argument.path,
-        severity=None if first.is_lost else "info",
-        evidence=(*evidence, ("memory", f"{format_bytes(total)} on each device; {kept}")),
-        fixes=alternatives(first.fix if len(group) == 1 else f"{first.fix}; the others alike", [whole, *fewer]),
+        severity=None if first.is_lost and not is_small else "info",
+        evidence=(*evidence, ("memory", f"{format_bytes(total)} per device; {kept}")),
+        fixes=alternatives(first.fix if len(group) == 1 else f"{first.fix}; likewise for the others", [whole, *fewer]),
     )
 
 
-def _lost(report: Report, argument: Value, place: FindingPlace) -> _Lost:
-    """Return why no result reuses an argument's memory, what to do, and whether any result could."""
+def _lost(report: Report, argument: Value, place: FindingPlace, free: Sequence[Value]) -> _Lost:
+    """Return why no result reuses an argument's memory, what to do, and whether any result could.
+
+    A result could that has its shape and the rest of its path, as `result[0]['w']` for `params['w']`. The `free` ones
+    reuse no other argument's memory.
+    """
     sharded = {(value.role, value.name): value for value in report.shardings}
     own = sharded.get(("argument", argument.path))
     size = jax_type(argument.type).bytes if own is None or own.local_type is None else own.local_type.bytes
     known = argument, place, size, "not known" if own is None else own.spec or "not sharded"
     dtype = jax_type(argument.type).dtype
-    alike = [value for value in report.capture.outputs if jax_type(value.type).shape == jax_type(argument.type).shape]
+    leaf = _ROOT.sub("", argument.path)
+    alike = [
+        value
+        for value in report.capture.outputs
+        if jax_type(value.type).shape == jax_type(argument.type).shape
+        and leaf in (value.path.removeprefix("result"), _RESULT.sub("", value.path))
+    ]
     same = [value for value in alike if jax_type(value.type).dtype == dtype]
+    competing = [value for value in report.capture.arguments if value.donated and value.type == argument.type]
     if same:
         meant = same[0].path
         other = sharded.get(("output", meant))
@@ -101,26 +126,36 @@ def _lost(report: Report, argument: Value, place: FindingPlace) -> _Lost:
                 *known,
                 f"{meant} has its type, but is sharded as {other.spec}, and the argument as {own.spec}",
                 f"give {meant} the argument's sharding: out_shardings, or a constraint to {own.spec}",
-                reason="results like them have other shardings",
+                "their results are sharded differently",
                 specs=() if own.sharding is None else ((meant, own.sharding),),
             )
-        competing = [value for value in report.capture.arguments if value.donated and value.type == argument.type]
+        if same[0] in free:
+            return _Lost(
+                *known,
+                f"{meant} has its type, but memory of its own",
+                f"compare the layouts of {argument.path} and {meant}",
+                "their results have memory of their own",
+            )
+        returned = [value for value in report.capture.outputs if value.type == argument.type]
         return _Lost(
             *known,
-            f"{meant} has its type, but reuses another argument's memory, or has its own",
+            f"{meant} has its type, but reuses another argument's memory",
             f"donate only as many arguments of type {argument.type} as there are results of that type",
-            len(competing) <= len(same),
+            "their results reuse that of others",
+            len(competing) <= len(returned),
         )
-    if alike:
+    if alike and not same and jax_type(argument.type).shape:
         return _Lost(
             *known,
             f"{alike[0].path} has its shape, but another type: {alike[0].type}",
             f"return {alike[0].path} as {dtype}, or do not donate {argument.path}",
+            "their results have other dtypes",
         )
     return _Lost(
         *known,
-        f"no result has the type {argument.type}",
-        f"do not donate {argument.path}, or return what replaces it",
+        f"no result of type {argument.type} replaces it",
+        f"do not donate {argument.path}, or return the value that replaces it",
+        "no results replace them",
         is_lost=False,
     )
 
@@ -132,7 +167,8 @@ RULE = Rule(
     finds="A donated argument whose memory no result reuses.",
     why="The argument is deleted without a benefit: argument and result are both allocated, which often decides"
     " whether a program fits. JAX warns when the function is called, but not when it is compiled ahead of time.",
-    proof="The compiled program's own list of aliases has no entry for the argument.",
+    proof="The compiled program's own list of aliases has no entry for the argument. A note where no result"
+    " replaces it, or where its memory is less than 1% of the program's.",
     faulty="step = jax.jit(lambda x: (2 * x).astype(jnp.bfloat16), donate_argnums=0)  # x is float32",
     repaired="step = jax.jit(lambda x: 2 * x, donate_argnums=0)",
     check=check,

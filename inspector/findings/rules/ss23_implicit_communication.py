@@ -93,7 +93,7 @@ def _found(report: Report, group: list[Inserted]) -> Finding:
         RULE,
         place_in_hlo(first, cause),
         f"{plural(len(group), first.kind)} over {over_text(first)} inserted by the partitioner,"
-        f" {format_bytes(total)} sent per device",
+        f" {format_bytes(total)} sent per device per step",
         subject=first.kind,
         confidence="proved",
         axes=axes,

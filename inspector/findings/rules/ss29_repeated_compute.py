@@ -105,7 +105,7 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
     return finding(
         RULE,
         place,
-        f"{several} repeated by all devices along {over}: {repeated / total:.0%} of the FLOPs of a run",
+        f"{several} repeated by all devices along {over}: {repeated / total:.0%} of the FLOPs of a step",
         confidence="proved",
         axes=axes,
         related=replicated,
@@ -114,8 +114,8 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
             *dict.fromkeys(replicated.values()),
             *islice(sharded_inputs(report, axes), MAX_ALTERNATIVES),
             *advice(
-                f"shard a dimension of an operand over {over}, often that of the examples, unless sending takes"
-                " longer than it saves"
+                f"shard an operand over {over}, often in its batch dimension, unless that communication takes longer"
+                " than it saves"
             ),
         ),
         saves=Saving(None, seconds),

@@ -5,6 +5,7 @@ There nothing is fused yet, and what the partitioner inserted stands beside what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,8 @@ MAX_STEPS = 2_000
 
 LINEAR = frozenset(("transpose", "reshape", "convert", "copy", "bitcast", "negate", "get-tuple-element", "slice"))
 """Linear operations: applied to a sum of values, they equal the sum of their results."""
+
+ZERO = re.compile(r"-?0(?:\.0*)?(?:e[+-]?0+)?")
 
 OPAQUE = frozenset(
     ("parameter", "rng", "rng-bit-generator", "infeed", "custom-call", "while", "conditional", "call", "recv")
@@ -162,10 +165,24 @@ class Loop:
         if user.opcode != "add" or len(set(operands)) != 2:
             return None
         other = operands[1] if operands[0] == value else operands[0]
-        index = self.carried(other)
-        if index is None or index >= len(self.results) or self._ends_as(Value(user)) != index:
+        index = self._accumulating(other)
+        if index is None or index >= len(self.results) or self._ends_as(Value(user), additions=True) != index:
             return None
         return index if self.users(other) == [user] else None
+
+    def _accumulating(self, value: Value) -> int | None:
+        """The element of the carry that a value is, with nothing but other values added to it."""
+        waiting, seen = [value], {value}
+        while waiting and len(seen) < MAX_STEPS:
+            one = waiting.pop()
+            if len(self.users(one)) != 1:
+                continue
+            if (index := self.carried(one)) is not None:
+                return index
+            operands = self.operands(one.maker) if one.maker.opcode == "add" else ()
+            waiting += [each for each in operands if each not in seen]
+            seen.update(operands)
+        return None
 
     def _stacked_in(self, user: Instruction, value: Value) -> int | None:
         """The element of the carry of which an update replaces a part by a value, and that nothing else uses."""
@@ -177,15 +194,15 @@ class Loop:
             return None
         return index if self.users(operands[0]) == [user] else None
 
-    def _ends_as(self, value: Value) -> int | None:
-        """The element of the carry that a value alone becomes."""
+    def _ends_as(self, value: Value, *, additions: bool = False) -> int | None:
+        """The element of the carry that a value alone becomes, or that it is with other values added to it."""
         for _ in range(MAX_STEPS):
             users = self.users(value)
             if len(users) != 1:
                 return None
             if users[0].opcode == "tuple" and users[0].is_root:
                 return self.results.index(value)
-            if users[0].opcode not in ("copy", "convert", "bitcast"):
+            if users[0].opcode not in ("copy", "convert", "bitcast", *(("add",) if additions else ())):
                 return None
             value = Value(users[0])
         return None
@@ -194,6 +211,12 @@ class Loop:
         operands = self.operands(user)
         if user.opcode in LINEAR:
             return True
+        if user.opcode == "broadcast":
+            return operands == (value,)
+        if user.opcode == "pad":  # into zeros, as JAX writes the gradient of a slice
+            return len(operands) == 2 and operands[0] == value and self._is_zero(operands[1])
+        if user.opcode == "add" and len(operands) == 2:  # parts of what is accumulated, added up before
+            return all(self._accumulating(each) is None for each in operands)
         if user.opcode in ("multiply", "divide") and len(operands) == 2:
             is_first = operands[0] == value
             other = operands[1] if is_first else operands[0]
@@ -207,13 +230,19 @@ class Loop:
         applied = self.module.computation(names[0]) if len(names) == 1 else None
         return applied is not None and applied.root is not None and applied.root.opcode == "add"
 
+    def _is_zero(self, value: Value) -> bool:
+        return self._is_constant(value) and bool(ZERO.fullmatch(self._filled_with(value).literal or ""))
+
     def _is_constant(self, value: Value) -> bool:
+        return self._filled_with(value).opcode == "constant"
+
+    def _filled_with(self, value: Value) -> Instruction:
         for _ in range(MAX_STEPS):
             operands = self.operands(value.maker)
             if value.maker.opcode not in ("broadcast", "reshape", "convert", "copy") or not operands:
                 break
             value = operands[0]
-        return value.maker.opcode == "constant"
+        return value.maker
 
 
 def loops_of(program: Program) -> Iterator[Loop]:

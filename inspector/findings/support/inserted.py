@@ -100,4 +100,7 @@ def moved_by_the_partitioner(report: Report) -> Iterator[tuple[Collective, Colle
 
 def dimension_of(cause: CollectiveCause) -> str:
     """Return the communicated dimension in words, without the numbers of the propagated program."""
-    return "" if cause.moved is None else f"dimension {cause.moved.dim} of {cause.moved.made_by or cause.moved.value}"
+    if cause.moved is None:
+        return ""
+    made_by = cause.moved.made_by
+    return f"dimension {cause.moved.dim} of {cause.moved.value if made_by is None else f'the {made_by} result'}"

@@ -17,7 +17,7 @@ from ...cost.places import machine_of
 from ...ir.meshes import axes_of_groups
 from ...ir.stage import ParsedStage
 from ...ir.types import ArrayType
-from ...report import Collective, Finding, Kind, Report, SourcePosition
+from ...report import Collective, Finding, Kind, Pass, Report, SourcePosition
 from ...units import known_sum, plural
 from ..rule import Saving
 from .compiled import in_hlo, saving
@@ -73,11 +73,17 @@ def _sent(kind: Kind, members: int, size: int) -> int:
 
 
 def unformed_scatters(report: Report) -> Iterator[tuple[Unformed, ...]]:
-    """The reduce-scatters that did not form, together where they are over the same axes in the same pass."""
-    groups: dict[tuple[object, ...], list[Unformed]] = {}
-    for each in used_in_blocks(report, "all-reduce"):
-        groups.setdefault((each.collective.axes, each.collective.direction), []).append(each)
-    yield from map(tuple, groups.values())
+    """The reduce-scatters that did not form, together where they are over the same axes in the same pass.
+
+    Sums that were combined with others, such as a loss, have no pass of their own: they are with the first ones.
+    """
+    groups: dict[object, dict[Pass, list[Unformed]]] = {}
+    found = sorted(used_in_blocks(report, "all-reduce"), key=lambda each: each.collective.direction == "unknown")
+    for each in found:
+        passes = groups.setdefault(each.collective.axes, {})
+        direction = each.collective.direction
+        passes.setdefault(next(iter(passes), direction) if direction == "unknown" else direction, []).append(each)
+    yield from (tuple(group) for passes in groups.values() for group in passes.values())
 
 
 def used_in_blocks(report: Report, kind: Kind) -> Iterator[Unformed]:

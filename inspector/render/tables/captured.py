@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ....parsers.errors import Problem
 from ...capture.model import PHASES, Failure, Message, Value
+from ...ir.types import is_sharded_type
 from ...pipeline import stage_summaries
 from ...report import PlacedMessage, Report
 from ...units import format_bytes, format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, titled
-
-MAX_ENTRIES = 12
-"""Arguments, and outputs, that a document lists."""
 
 
 def arguments(report: Report) -> Table:
     """Each by its path, with its type and the requested sharding."""
     capture = report.capture
     sides = {"in": capture.arguments, "out": capture.outputs}
-    rows = [_row(side, value, number) for side, values in sides.items() for number, value in enumerate(values)]
+    rows = [_row(side, value) for side, values in sides.items() for value in values]
     return Table(
         id="values",
         title="In/out",
         key="5",
         columns=(
-            Column("", 3, 1, where="screen"),
+            Column("", 3, 1),
             Column("value", 10, 5),
             Column("type", 10, 4),
             Column("sharding", 20, 5),
@@ -34,27 +32,25 @@ def arguments(report: Report) -> Table:
         rows=tuple(rows),
         heading="Arguments and outputs" if rows else "",
         empty_text="Not recorded in a dump." if capture.subject is None else "The function has none.",
-        notes=lambda: _left_out(capture.arguments, capture.outputs),
+        most=40,
+        unit="value",
         early=True,
     )
 
 
-def _row(side: str, value: Value, number: int) -> Row:
-    # On an explicit mesh the type has the sharding.
-    unasked = "by its type" if "@" in value.type else "unconstrained"
-    spec = Piece(value.spec) if value.spec else Piece(unasked, "aside")
+def unrequested(value: Value) -> str:
+    """The words for a value without a requested sharding: on an explicit mesh its type may have one."""
+    return "by its type" if is_sharded_type(value.type) else "unconstrained"
+
+
+def _row(side: str, value: Value) -> Row:
+    spec = Piece(value.spec) if value.spec else Piece(unrequested(value), "aside")
     sharding = [spec]
     if value.layout is not None:
         sharding.append(Piece(f", layout {value.layout}"))
     if value.donated:
         sharding.append(Piece(", donated", "warning"))
-    return Row((Piece(side, "aside"), value.path, value.type, tuple(sharding)), value, number >= MAX_ENTRIES)
-
-
-def _left_out(inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Iterable[Piece]:
-    for values, word in ((inputs, "argument"), (outputs, "output")):
-        if len(values) > MAX_ENTRIES:
-            yield Piece(f"and {plural(len(values) - MAX_ENTRIES, f'more {word}')}", "aside")
+    return Row((Piece(side, "aside"), value.path, value.type, tuple(sharding)), value)
 
 
 LEVELS: dict[str, Role] = {"error": "error", "warning": "warning", "info": "aside"}

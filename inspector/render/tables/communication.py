@@ -143,7 +143,7 @@ def _where(total: StrategyTotal, report: Report, layers: Collection[Path]) -> st
 def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> str:
     is_gradients = total.strategy == "gradient sync"
     largest = sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1))
-    paths = [path for each in largest for path in modules_of(each, scalars=not is_gradients)]
+    paths = [path for each in largest for path in modules_of(each, scalars=False)]
     if paths and all(path and path[0] != "*" for path in paths):
         return ", ".join(module_names(without_layers(paths, layers)))
     if total.arguments:

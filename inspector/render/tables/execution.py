@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from statistics import median
 
-from ...capture.model import Execution, OutputSummary
+from ...capture.model import OutputSummary
 from ...capture.protocol.values import Timing
 from ...report import Report
-from ...units import format_seconds, plural
+from ...units import plural
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, count_cell, time_cell, titled
 
 MAX_VALUE_CHARACTERS = 60
@@ -18,8 +17,7 @@ MAX_VALUE_CHARACTERS = 60
 def live(report: Report) -> Table:
     """The outputs of the run."""
     ran, numbers = report.capture.execution, ("min", "mean", "max")
-    times = "" if ran is None else run_times(ran)
-    made_up = ", on synthetic inputs" if ran is not None and ran.seeded_inputs else ""
+    made_up = " on synthetic inputs" if ran is not None and ran.seeded_inputs else ""
     return Table(
         id="live",
         title="Run",
@@ -33,7 +31,7 @@ def live(report: Report) -> Table:
             Column("values", 12, 1),
         ),
         rows=() if ran is None else tuple(map(_row, ran.outputs)),
-        heading="" if ran is None else f"Ran{': ' if times else ''}{times}{made_up}",
+        heading="" if ran is None else f"Outputs of the run{made_up}",
         empty_text=not_run(report),
         most=12,
         unit="output",
@@ -64,14 +62,6 @@ def _row(output: OutputSummary) -> Row:
 
 def _number(value: float | None, role: Role = "") -> Piece:
     return Piece("" if value is None else f"{value:.4g}", role, amount=value)
-
-
-def run_times(execution: Execution) -> str:
-    """`5 runs, median 1.8 ms`, or `once, in 1.8 ms`; empty where none was measured."""
-    seconds = execution.seconds
-    if len(seconds) > 1:
-        return f"{len(seconds)} runs, median {format_seconds(median(seconds))}"
-    return f"once, in {format_seconds(seconds[0])}" if seconds else ""
 
 
 def times(report: Report) -> Table:

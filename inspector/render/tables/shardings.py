@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
+from ...capture.model import Value
 from ...report import Report, ShardedValue, VariableVariance
 from ...report.call_sites import NO_SITES, CallSites, call_sites, with_call_site
 from ...selection.selection import StagePlace, equation_span
@@ -16,6 +18,7 @@ from ...units import format_bytes, plural
 from ..collective_rows import INDEX, common_name
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece, size_cell
 from ..why_lines import conflict_lines, why_line
+from .captured import unrequested
 
 MAX_CHAINS = 12
 MAX_REPLICATED = 5
@@ -31,8 +34,10 @@ def shardings(report: Report) -> Table:
     differing = sum(value.agrees is False for value in report.shardings)
     title = "Shardings in StableHLO, before propagation" if only_written(report) else "Shardings after propagation"
     title += f": {differing} {'differs' if differing == 1 else 'differ'} from requested (✗)" if differing else ""
-    made = [_row(count, value, name, report) for count, value, name in rows]
-    return _table(made, title if rows else "", lambda: _under(rows, report))
+    declared = _declared(report)
+    made = [_row(count, value, name, report, declared) for count, value, name in rows]
+    under = partial(_under, rows, report)
+    return _table(made, title if rows else "", partial(under, MAX_CHAINS, MAX_CONFLICTS), under)
 
 
 def only_written(report: Report) -> bool:
@@ -45,11 +50,16 @@ def values_table(
 ) -> Table:
     """The values that are listed, one by one; `spec` is what each has at a step of the propagation."""
     shown = list(listed)
-    sites = call_sites(value.source for value in shown)
-    return _table([_row(1, value, value.name, report, spec, sites) for value in shown])
+    sites, declared = call_sites(value.source for value in shown), _declared(report)
+    return _table([_row(1, value, value.name, report, declared, spec, sites) for value in shown])
 
 
-def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[Cell]] = tuple) -> Table:
+def _table(
+    rows: Sequence[Row],
+    heading: str = "",
+    notes: Callable[[], Iterable[Cell]] = tuple,
+    notes_in_full: Callable[[], Iterable[Cell]] | None = None,
+) -> Table:
     return Table(
         id="shardings",
         title="Shardings",
@@ -58,7 +68,7 @@ def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[
             Column("", where="documents"),
             Column("", 10, 1),
             Column("value", 19, 10),
-            Column("type", 12, 2, where="screen"),
+            Column("type", 12, 2),
             Column("requested", 24, 8),
             Column("actual", 24, 9),
             Column("per device", 12, 3),
@@ -69,7 +79,9 @@ def _table(rows: Sequence[Row], heading: str = "", notes: Callable[[], Iterable[
         heading=heading,
         empty_text=EMPTY,
         notes=notes,
+        notes_in_full=notes_in_full,
         most=40,
+        unit="value",
     )
 
 
@@ -78,6 +90,7 @@ def _row(
     value: ShardedValue,
     name: str,
     report: Report,
+    declared: Mapping[tuple[str, str], Value],
     spec: Callable[[ShardedValue], str] | None = None,
     sites: CallSites = NO_SITES,
 ) -> Row:
@@ -88,7 +101,7 @@ def _row(
         Piece(value.role, "aside"),
         name,
         str(value.type),
-        value.requested or "",
+        _requested(value, declared.get((value.role, value.name))),
         Piece(f"{actual} ✗", "error") if value.agrees is False else same,
         str(value.local_type or (value.type if value.spec else "?")),
         size_cell(value.replicated_bytes),
@@ -97,7 +110,28 @@ def _row(
     return Row(cells, value)
 
 
-def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Iterable[Cell]:
+def _declared(report: Report) -> Mapping[tuple[str, str], Value]:
+    """The arguments and outputs as the capture has them, by role and path."""
+    sides = {"argument": report.capture.arguments, "output": report.capture.outputs}
+    return {(role, value.path): value for role, values in sides.items() for value in values}
+
+
+def _requested(value: ShardedValue, declared: Value | None) -> Cell:
+    """The requested sharding, with the layout in memory that goes with it, and that an argument is donated."""
+    if declared is None:
+        return value.requested or ""
+    layout = "" if declared.layout is None else f", layout {declared.layout}"
+    donated = (Piece(", donated", "warning"),) if declared.donated else ()
+    unasked = () if value.requested else (Piece(unrequested(declared), "aside"),)
+    return (*unasked, Piece(f"{value.requested or ''}{layout}"), *donated)
+
+
+def _under(
+    rows: Sequence[tuple[int, ShardedValue, str]],
+    report: Report,
+    chains: int | None = None,
+    disagreements: int | None = None,
+) -> Iterable[Cell]:
     """The reasons for unconstrained shardings, the values with most memory in copies, and the conflicts."""
     unasked = [
         why_line(found, name, report)
@@ -105,14 +139,14 @@ def _under(rows: Sequence[tuple[int, ShardedValue, str]], report: Report) -> Ite
         if value.role in ("argument", "output") and (value.requested is None or value.agrees is False)
         for found in why(report.program, value)
     ]
-    yield from (Piece(line, "aside") for line in unasked[:MAX_CHAINS])
-    if (more := len(unasked) - MAX_CHAINS) > 0:
-        yield Piece(f"and {more:,} more; --format json --details shardings lists all", "aside")
-    yield from (Piece(line, "aside") for line in _replicated(report))
+    yield from (Piece(line, "aside") for line in unasked[:chains])
+    if more := len(unasked) - len(unasked[:chains]):
+        yield Piece(f"and {plural(more, 'more reason')}", "aside")
+    yield from (Piece(line, "aside") for line in islice(_replicated(report), MAX_REPLICATED))
     distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.program)))
-    for lines in distinct[:MAX_CONFLICTS]:
+    for lines in distinct[:disagreements]:
         yield from lines
-    if (more := len(distinct) - MAX_CONFLICTS) > 0:
+    if more := len(distinct) - len(distinct[:disagreements]):
         yield Piece(f"and {plural(more, 'more conflict')}", "aside")
 
 
@@ -122,13 +156,9 @@ def _replicated(report: Report) -> Iterator[str]:
     for value in values(report.program):
         if value.replicated_bytes:
             by_size.setdefault(value.replicated_bytes, []).append(value)
-    listed = 0
     for size in sorted(by_size, reverse=True):
-        if listed >= MAX_REPLICATED:
-            break
         alike = Counter(f"{each.name}{_place(each, report)}, {each.type} as {each.spec}" for each in by_size[size])
-        for text, count in islice(alike.items(), MAX_REPLICATED - listed):
-            listed += 1
+        for text, count in alike.items():
             times = f"{count} × " if count > 1 else ""
             yield f"replicated: {format_bytes(size)} per device{' each' if count > 1 else ''}, {times}{text}"
 

@@ -91,15 +91,23 @@ def _parts(report: Report, details: Collection[str], printed: frozenset[Finding]
     yield table_section(communication(report))
     if "messages" not in details:
         yield table_section(worst_problems(report))
-    yield _state(report)
+    yield _state(report, details)
     if "shardings" not in details and only_written(report):
         yield table_section(shardings(report))
     for name in details:
-        tables = [table(report) for table in tables_in(name)]
-        parts = [part for table in tables if (part := table_section(table)) is not None]
+        tables = list(_tables(report, name))
+        parts = [part for table in tables if (part := table_section(table, in_full=True)) is not None]
         yield from parts if parts or details == SECTIONS else _reasons(name, tables)
     if not details and report.capture.failure is None and not _is_short(report, details):
         yield Text(f"more: -v, or --details {','.join(SECTIONS)}", "dim")
+
+
+def _tables(report: Report, section: str) -> Iterator[Table]:
+    """The tables of a section; arguments and outputs by themselves where they are not among the shardings."""
+    for table in tables_in(section):
+        made = table(report)
+        if made.id != "values" or not report.shardings:
+            yield made
 
 
 def _reasons(name: str, tables: Sequence[Table]) -> Iterator[RenderableType]:
@@ -108,11 +116,11 @@ def _reasons(name: str, tables: Sequence[Table]) -> Iterator[RenderableType]:
         yield section(name.capitalize(), [data(reason) for reason in reasons])
 
 
-def _state(report: Report) -> RenderableType | None:
+def _state(report: Report, details: Collection[str]) -> RenderableType | None:
     """The problems, and the checks that passed."""
     lines = [text_of(cell) for cell in attention(report)]
     if order := in_order(report):
         lines.append(Text.assemble(("ok  ", "green"), data(order)))
-    if notes := notes_text(report):
+    if "findings" not in details and (notes := notes_text(report)):
         lines.append(data(f"{notes}: --details findings", "dim"))
     return Group(*lines) if lines else None

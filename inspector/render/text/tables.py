@@ -49,32 +49,36 @@ MAX_CODE = 16
 """Lines of a program, a diff or a message under one row."""
 
 
-def table_section(table: Table) -> RenderableType | None:
-    """The heading and what is under it; None for a table that has neither rows nor a heading."""
+def table_section(table: Table, *, in_full: bool = False) -> RenderableType | None:
+    """The heading and what is under it; None for a table that has neither rows nor a heading.
+
+    With `in_full` it has all of its rows and notes, and all lines under them.
+    """
     columns, rows = table.for_document()
     if not rows and not table.heading:
         return None
     lines: list[RenderableType] = [text_of(cell) for cell in table.above]
     if rows:
-        shown = rows[: table.most]
+        shown = rows if in_full else rows[: table.most]
         if table.in_full:
-            lines += [line for row in shown for line in _in_full(row, table)]
+            lines += [line for row in shown for line in _with_details(row, table, None if in_full else MAX_CODE)]
         else:
             lines.append(_grid(columns, [row.cells for row in shown]))
         lines += left_out(len(rows) - len(shown), table.unit)
     elif table.empty_text:
         lines.append(data(table.empty_text))
-    return section(table.heading, [*lines, *map(text_of, table.notes())])
+    notes = table.notes_in_full if in_full and table.notes_in_full is not None else table.notes
+    return section(table.heading, [*lines, *map(text_of, notes())])
 
 
-def _in_full(row: Row, table: Table) -> Iterator[RenderableType]:
-    """The cells of a row in one line, and under it its details."""
+def _with_details(row: Row, table: Table, most: int | None) -> Iterator[RenderableType]:
+    """The cells of a row in one line, and under it its details, of code at most so many lines."""
     yield Text("  ").join(filter(None, map(text_of, row.cells)))
     for detail in table.details(row.value):
         if detail.is_code:
             lines = code_lines(detail.text)
-            yield from (Padding(line, (0, 0, 0, 2)) for line in lines[:MAX_CODE])
-            yield from left_out(len(lines) - MAX_CODE, "line")
+            yield from (Padding(line, (0, 0, 0, 2)) for line in lines[:most])
+            yield from left_out(len(lines) - len(lines[:most]), "line")
         elif detail.text:
             yield _labelled(detail)
 

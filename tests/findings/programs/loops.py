@@ -199,6 +199,43 @@ def over_other_axes(a):
     return lax.psum(jnp.log(b), "x") + lax.psum(jnp.sqrt(b), "y")
 
 
+def placed(part, before, filling=0.0):
+    return lax.pad(part[None], jnp.float32(filling), [(before, 1 - before, 0), (0, 0, 0), (0, 0, 0)])
+
+
+@programs.found_by("SS07")
+@mapped
+def accumulated_in_two_parts(a):
+    """As the gradients of two slices of one array are."""
+
+    def body(total, row):
+        first, second = (lax.psum(jnp.sin(a * row) * by, "x") for by in (2, 3))
+        return total + placed(first, 0) + placed(second, 1), None
+
+    return lax.scan(body, jnp.zeros((2, *a.shape)), a[0])[0].sum(0)
+
+
+@programs.found_by()
+@mapped
+def accumulated_beside_others(a):
+    """Outside of the loop, the sum would be beside the ones for all iterations."""
+
+    def body(total, row):
+        return total + placed(lax.psum(jnp.sin(a * row), "x"), 0, 1.0), None
+
+    return lax.scan(body, jnp.zeros((2, *a.shape)), a[0])[0].sum(0)
+
+
+@programs.found_by()
+@mapped
+def accumulated_and_read(a):
+    def body(total, row):
+        part = lax.psum(jnp.sin(a * row), "x") + jnp.sin(total)
+        return total + part, None
+
+    return lax.scan(body, jnp.zeros(a.shape), a[0])[0]
+
+
 @jax.jit
 def program(a):
     # Each on numbers of its own, so that none is left out as another one's double.

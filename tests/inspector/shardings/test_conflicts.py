@@ -99,7 +99,7 @@ def test_one_axis_for_two_dimensions(script: Path) -> None:
     (lost,) = conflict.rejected
     assert conflict.chosen is not None
     losing = {"i": "a dim 0", "j": "b dim 1"}
-    assert str(conflict.chosen.value) == f"%0 dot_general dim {'ij'.index(conflict.factor)}"
+    assert str(conflict.chosen.value) == f"%0 (dot_general) dim {'ij'.index(conflict.factor)}"
     assert str(lost.value) == losing[conflict.factor]
     (taken,) = conflict.chosen.elsewhere
     assert str(taken.origin) in ("argument a", "argument b")
