@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
+from .record import Record
 from .source import Source, Span
 
 T = TypeVar("T")
@@ -15,8 +15,7 @@ class ShardscopeError(Exception):
     """Base of every error that shardscope raises on purpose; its text is fit to be shown to a user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Record, frozen=True):
     """Something in a text that could not be read, as a value: parsing went on after it.
 
     `expected` names, in words, what would have been accepted at the start of `span`.

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from .record import Record
+
 EXCERPT_WIDTH = 100
 """Most characters of a line that an excerpt shows; a compiler's line may have millions."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(Record, frozen=True, order=True):
     """The bytes from `start` up to, not including, `end`."""
 
     start: int
@@ -70,8 +71,7 @@ class Source:
         return f"{number} | {lead}{line}{tail}\n{gutter} | {' ' * (len(lead) + len(before_cut))}{carets}"
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Record, frozen=True):
     """One frame of a recorded call stack.
 
     Lines count from 1; columns are as recorded, and JAX records Python's, which count from 0. A line of 0 stands for a

@@ -7,7 +7,6 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
@@ -15,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from shardscope.parsers.errors import ShardscopeError
+from shardscope.parsers.record import Record
 
 FILE = "pyproject.toml"
 TABLE = "tool.shardscope"
@@ -62,8 +62,7 @@ class Configuration(Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
     check: Annotated[dict[str, Any], Meta(description="a table")] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Record, frozen=True):
     """A configuration, and the file that it is from; None where there was none."""
 
     configuration: Configuration

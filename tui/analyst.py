@@ -22,6 +22,7 @@ from ..inspector.render.table import Table
 from ..inspector.report import Collective, Report
 from ..inspector.selection.selection import Place, Selection, StagePlace, collectives_in, linked
 from ..parsers.garbage import keep_what_is_there
+from ..parsers.record import Record
 from ..parsers.source import Source
 from .tab_tables import tab_tables
 
@@ -39,8 +40,7 @@ class Improve(Protocol):
     def __call__(self, report: Report, *, tell: Callable[[str], None]) -> Report: ...
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Record, frozen=True):
     """One stage as it is to be shown: its text, the collectives in it, and what is linked to the selected place.
 
     `line` is what stands there, of a place in a stage; `source` the file of its innermost frame in the user's program.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby, takewhile
 
 from rich.cells import cell_len
 from textual.content import Content
 
 from ..inspector.render.table import Column
+from ..parsers.record import Record
 
 BETWEEN = 2
 """Blank columns between two of a table."""
@@ -41,8 +41,7 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], width: int) -> tup
     return tuple(sorted(widths.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Record, frozen=True):
     """Columns with the width that each needs for all its cells."""
 
     columns: tuple[Column, ...] = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from textual.content import Content
@@ -13,6 +12,7 @@ from ..inspector.render.tables.device_values import alike_shards, devices_text
 from ..inspector.render.tables.reference import Deviation, deviations
 from ..inspector.report import ProbedValue, Report
 from ..inspector.values.elements import array_lines
+from ..parsers.record import Record
 from .mesh_grid import Picture, Traffic, draw
 from .painted import data, fact, folded, title
 from .palette import axis_hues, hue
@@ -36,8 +36,7 @@ BETWEEN = 2
 TITLES = {"before": "BEFORE", "after": "AFTER", "argument": "argument", "output": "output"}
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Record, frozen=True):
     """The part of large arrays that is shown: from a row and a column on."""
 
     top: int = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..inspector.ir.language import DebugInfo
+from ..parsers.record import Record
 from ..parsers.source import Source
 from .text_index import LineIndex
 
@@ -16,8 +16,7 @@ FOLD = "…"
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}()\[\]]')
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Record, frozen=True):
     """Lines of which all but the first are hidden."""
 
     first: int
@@ -103,8 +102,7 @@ class Folding:
         return bool(self.cuts(line)) or line in self._unfolded
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(Record, frozen=True):
     """A line as it is shown: `cuts` are the spans of characters that `FOLD` stands for."""
 
     text: str

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..parsers.record import Record
 from .entry_details import Selected
 
 MAX_JUMPS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Record, frozen=True):
     """A view of the screen: the tab, the stage, what was selected, and the id of what had the focus."""
 
     tab: str

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice, pairwise, product
 
 from textual.content import Content
@@ -20,14 +19,14 @@ from textual.content import Content
 from ..inspector.collectives.spelled import step_of
 from ..inspector.ir.meshes import partitions_of
 from ..inspector.report import Collective
+from ..parsers.record import Record
 from ..parsers.sharding_syntax.mesh import MeshSyntax
 from ..parsers.sharding_syntax.replica_groups import Groups
 from .painted import data
 from .palette import axis_hue, hue
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Record, frozen=True):
     """The group of each partition, and the (source, target) pairs of a permutation; of many groups only one `shown`."""
 
     groups: Groups
@@ -92,8 +91,7 @@ Coordinates = Sequence[int | None]
 """Along one axis, those that are drawn; None for those that are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Record, frozen=True):
     """A drawing, its columns and lines. `devices[p]` is the number of the device of partition p."""
 
     mesh: MeshSyntax
@@ -108,8 +106,7 @@ class Picture:
         return self.devices[partition] if partition < len(self.devices) else partition
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Record, frozen=True):
     """The part of the mesh that is drawn as rows and columns, for some coordinates along the outer axes.
 
     `columns_in_all` is how many there are, drawn or not; a folded axis has no row coordinates but first positions.

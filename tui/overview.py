@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from textual.content import Content
 
@@ -16,6 +15,7 @@ from ..inspector.render.tables.captured import worst_problems
 from ..inspector.render.tables.communication import communication
 from ..inspector.render.tables.findings import matters
 from ..inspector.report import Finding, Report, StrategyTotal
+from ..parsers.record import Record
 from .columns import grid_of
 from .entry_details import Selected
 from .painted import columns_of, content, data, folded, rows_of, title
@@ -28,8 +28,7 @@ MAX_MESSAGE_LINES = 3
 """Lines of a finding's message; the pane beside has all of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record, frozen=True):
     """Lines, and what of the report they are `about`; None for what cannot be selected."""
 
     lines: tuple[Content, ...]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import field
 from textual.content import Content
 
 from ..inspector.render.printable import printable
 from ..inspector.render.table import Cell, Column, Piece, Role, Table, amount_in, pieces, plain_text
 from ..inspector.render.tables.findings import ROLES
 from ..inspector.report import Severity
+from ..parsers.record import Record
 from ..parsers.sharding_syntax.mesh import AxisRef
 from .palette import axis_hue
 
@@ -71,8 +72,7 @@ def columns_of(table: Table) -> tuple[Column, ...]:
     return tuple(column for column in table.columns if column.where != "documents")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record, frozen=True):
     """One row: `key` says what it is about. It is painted when it is drawn: of a long table few rows ever are.
 
     The cells of one that `spans` are a text across all columns.

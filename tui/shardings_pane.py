@@ -24,6 +24,7 @@ from ..inspector.shardings.explained import why, wording_of
 from ..inspector.shardings.replay import BEFORE, Replay, replay_of
 from ..inspector.shardings.spelled import from_sdy
 from ..inspector.shardings.table import node_of, propagated, values
+from ..parsers.record import Record
 from .analyst import Analyst
 from .painted import columns_of, data, rows_of
 from .row_table import RowTable
@@ -47,8 +48,7 @@ FILTERS: Mapping[str, Callable[[ShardedValue], bool]] = {
 """Filters in the order of the key; conflicts are computed on demand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Record, frozen=True):
     """The listed values: `step` is that of the replay, None for the end of propagation."""
 
     shown: str = "all values"

@@ -13,6 +13,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from ..parsers.record import Record
+
 MOST_LINES = 2
 
 LEAST = 4
@@ -21,8 +23,7 @@ LEAST = 4
 State = Literal["ready", "waiting", "failed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
+class Tab(Record, frozen=True):
     """One tab: `key` is what to press for it, `count` how much is behind it, where that can be counted.
 
     `note` is shown of all tabs, or else of the chosen one, where there is room on one line.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
+from ..parsers.record import Record
 from ..parsers.source import occurrences
 
 
@@ -48,8 +48,7 @@ MAX_MATCHES = 100_000
 """Matches that are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(Record, frozen=True):
     """Matches of a needle, in ascending order: byte offsets, or row numbers."""
 
     offsets: tuple[int, ...] = ()

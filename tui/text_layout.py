@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..parsers.record import Record
 from .text_lines import TextLines
 from .wrapping import rows_of
 
@@ -18,8 +18,7 @@ class Row(NamedTuple):
     begins: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TextLayout:
+class TextLayout(Record, frozen=True):
     """A text in a view of so many columns and rows, with its lines cut from column `left` on, or wrapped: None.
 
     Positions are those of lines that are not folded.

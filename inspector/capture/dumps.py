@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from ...parsers.record import Record
 from ...parsers.source import Source
 from ...parsers.text.modules import Part, language
 from .binaries import text_of
@@ -36,8 +36,7 @@ _PARTITIONED = re.compile(rb"^ENTRY %?[\w.\-]*_spmd\b", re.MULTILINE)
 """The partitioner names computations so (XLA, xla/service/spmd/spmd_partitioner.cc)."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Record, frozen=True):
     """A file of a folder or of an archive, by its path in there."""
 
     name: str
@@ -45,8 +44,7 @@ class File:
     read: Callable[[], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Record, frozen=True):
     """One module at one stage, which is only read if it is shown."""
 
     size: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from ...parsers.record import Record
 from .model import PHASES, Failure, Phase
 from .protocol import bootstrap
 from .protocol.workspace import COMPILER_LOG, FAULT_LOG, fatal_message
@@ -15,8 +16,7 @@ LAST_WORDS = 4000
 """Characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Record, frozen=True):
     """The end of a process.
 
     `status` is its exit status, or a signal's number negated; `peak_bytes` the most memory it used, if that is known;

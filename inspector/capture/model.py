@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...parsers.errors import ShardscopeError
+from ...parsers.record import Record
 from ...parsers.source import Source
 from .protocol.events import ABSTRACT as ABSTRACT
 from .protocol.events import Device as Device
@@ -55,8 +56,7 @@ class UnreadableFileError(CaptureError):
     """A file that is there, and from which no module can be had."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Record, frozen=True):
     """The text of the program at one point of its way through the compiler.
 
     `tags` say which operation of the StableHLO a name in the text belongs to: see `tags.py`.
@@ -69,8 +69,7 @@ class Stage:
     tags: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class PassSnapshot:
+class PassSnapshot(Record, frozen=True):
     """The HLO module after a pass of the compiler's: one that `changes` communication, or that which ran before it."""
 
     pipeline: str

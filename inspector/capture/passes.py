@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from ...parsers.record import Record
 from ..catalog.spellings import FUSED, HLO_OPCODES, STARTS
 from ..units import format_bytes, plural
 from .events import pass_snapshot
@@ -46,8 +46,7 @@ def place_of(file: str) -> tuple[str, str, str] | None:
     return None if found is None else (found[2], found[3], found[4] or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshots:
+class Snapshots(Record, frozen=True):
     """The module after each pass that makes a change, and right before it; how many changes there was no room for."""
 
     kept: tuple[PassSnapshot, ...]

@@ -13,9 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from ...parsers.record import Record
 from .events import fold
 from .model import Capture
 from .protocol import bootstrap
@@ -38,8 +39,7 @@ Dumped = tuple[Path, Path, Path]
 """The HLO that XLA's propagation is given, and the module before and after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Propagated:
+class Propagated(Record, frozen=True):
     """The text, if there is one, the seconds it took, and what is missing, in words."""
 
     text: bytes | None = None

@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
+from ...parsers.record import Record
 from ..targets.target import parse_target
 from .environment import DEFAULT_DEVICES
 from .guardian import Guardian
@@ -46,8 +47,7 @@ RANK, PROCESSES = "{rank}", "{processes}"
 """In arguments of the script, these are replaced."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedProcesses:
+class FinishedProcesses(Record, frozen=True):
     """The exit statuses by rank, None for a process that was ended by us; `why` it was; seconds of all."""
 
     statuses: tuple[int | None, ...]

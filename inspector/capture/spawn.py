@@ -11,9 +11,9 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain
 
+from ...parsers.record import Record
 from ..targets.target import TargetError, parse_target
 from .attempt import Attempt
 from .environment import DEFAULT_DEVICES, user_devices
@@ -47,8 +47,7 @@ class Cancellation:
                 attempt.kill()
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureHandle:
+class CaptureHandle(Record, frozen=True):
     """A capture that has begun: what it gives, as `capture` does, and how to end it."""
 
     request: Request

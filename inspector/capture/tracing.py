@@ -10,10 +10,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from ...parsers.record import Record
 from ..targets.target import parse_target, topology_of
 from .environment import child_environment
 from .guardian import Guardian
@@ -33,8 +34,7 @@ SITE_FOLDER = ".python"
 """In the folder of a trace, what makes Python record: it is first on PYTHONPATH."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Record, frozen=True):
     """The end of a command: its exit status, or a signal's number negated, and the seconds that it took."""
 
     status: int

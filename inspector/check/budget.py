@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
+from ...parsers.record import Record
 from ..capture.model import CaptureError
 from ..diff.outline import Counted, Fingerprint, Transfer
 from ..report import REQUESTED, Kind, PeakMemory
@@ -35,8 +35,7 @@ _SHARE = re.compile(rf"peak memory\s*<=\s*{_NUMBER}\s*%", re.IGNORECASE)
 _TIME = re.compile(rf"time\s*<=\s*{_NUMBER}\s*(?P<unit>s|ms|us|µs)")
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Record, frozen=True):
     """One limit: `most` collectives (of `kind`, over `axes`), bytes, seconds, or hundredths of the device's memory."""
 
     text: str
@@ -46,8 +45,7 @@ class Budget:
     axes: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Record, frozen=True):
     """A budget that is exceeded: `found` says by what, `transfers` by which collectives, if it is about them."""
 
     budget: Budget

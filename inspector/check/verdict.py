@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from ..capture.model import CaptureError
 from ..diff.diff import Diff, compare_outlines
 from ..diff.outline import COMPARABLE, Fingerprint, outline
@@ -13,8 +13,7 @@ from .budget import Broken, Budget, broken
 from .golden import comparable
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Record, frozen=True):
     """One function, checked. `changes` are those since the golden, None where there is none to compare with."""
 
     name: str

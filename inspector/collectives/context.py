@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import field
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Device
 from ..ir.derived import derived
@@ -13,8 +14,7 @@ from .operations import Lowered
 from .origin import Partitioning, partitioning_of
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisContext:
+class AnalysisContext(Record, frozen=True):
     """Facts from the rest of the capture.
 
     `meshes` are the user's, over partition numbers; the first that explains a collective's groups names its axes.

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ...parsers.hlo import HloModule, Instruction
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.replica_groups import Groups
 from ..capture.model import Device
 from ..catalog.spellings import PRIMITIVES, TRANSFERS
@@ -32,8 +32,7 @@ _PAIR = re.compile(r"\{(\d+)->(\d+)\}", re.ASCII)
 _NUMBERED = re.compile(r"(?:[._]\d+)+\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Record, frozen=True):
     """The effect of a send between slices; `groups` and `pairs` are device ids.
 
     `primitive` is that of JAX after which it is called, if it is; `reduction` is `sum`, `max`, ….

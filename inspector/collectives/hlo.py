@@ -9,10 +9,11 @@ what goes between slices as a send and a recv (`dcn_transfers.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
 from ...parsers.hlo.fields import number
+from ...parsers.record import Record
 from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, STARTS
 from ..execution_counts.hlo_executions import HloExecutions
 from ..ir.types import array_type, leaves, size
@@ -37,8 +38,7 @@ REDUCTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedCollective:
+class ParsedCollective(Record, frozen=True):
     """A collective instruction with what decides how it counts: who calls its computation, and its other half.
 
     Of a transfer between slices, which begins with a send, the other half is the recv.

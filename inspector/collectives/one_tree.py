@@ -7,8 +7,9 @@ Linen calls the outermost module by its class, in whose scope all others are, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...parsers.record import Record
 from ..ir.name_scopes import keys_of_name
 from ..report import Collective
 
@@ -22,8 +23,7 @@ def in_one_tree(found: Sequence[Collective], arguments: Iterable[str]) -> tuple[
     return tuple(_renamed(each, tree) for each in found) if tree.holders else tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
+class _Tree(Record, frozen=True):
     """The keys that paths of arguments begin with, in front of names of modules, with the scope that has these.
 
     `inside` are these names, each with its scope: weights and what optimizers keep of them may have only the keys from

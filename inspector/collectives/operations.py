@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from ...parsers.errors import readable
 from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
+from ...parsers.record import Record
 from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation
@@ -41,8 +41,7 @@ _UNREDUCED = re.compile(r"\{(?:[^{}]*, )?U:[^{}]*\}")
 """Axes in a type, as in `f32[64,16]{U:x}`."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperationFacts:
+class OperationFacts(Record, frozen=True):
     """`kind` is that of the collective that the operation is, if it is one; the last two as its own."""
 
     kind: Kind | None
@@ -55,8 +54,7 @@ class OperationFacts:
     of_gradients: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(Record, frozen=True):
     """The stages before the compiler, and what relates them.
 
     `equations` are those of `Capture`; `arguments` and `outputs` are the names of the function's.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ...parsers.errors import readable
 from ...parsers.hlo import Instruction
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.sharding_syntax.replica_groups import Groups, MeshGroups, Pairs, ReplicaGroups
 from ..ir.meshes import axes_of_groups, axes_of_pairs
@@ -39,8 +40,7 @@ class GroupsOfModule:
         return self.known[spelled]
 
 
-@dataclass(frozen=True, slots=True)
-class Participants:
+class Participants(Record, frozen=True):
     """Groups, or pairs of source and target, of partitions; `spelled` is how groups are written in the text."""
 
     spelled: ReplicaGroups | None

@@ -7,11 +7,13 @@ the moved value is for stands at the instructions that use it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import takewhile
+
+from msgspec import field
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.uses import Uses
+from ...parsers.record import Record
 from ...parsers.source import Frame
 from ..report import Pass, SourcePosition
 from .origin import direction_of
@@ -20,8 +22,7 @@ MAX_STEPS = 4
 """Steps that are followed through instructions that have no position either: copies, tuples, conversions."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserPositions:
+class UserPositions(Record, frozen=True):
     """The place of the first use that has one, and the pass that all of the nearest uses agree on."""
 
     source: SourcePosition = field(default_factory=SourcePosition)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF, Kind
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
@@ -30,8 +31,7 @@ MAX_STEPS = 4
 Members = frozenset[tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Twin:
+class Twin(Record, frozen=True):
     """A collective out of the partitioner; `near` are the numbers of the operations that its operand comes from.
 
     `serves` are those of the constraints and reshards that it is there for, `used_in` is the pass of what uses the

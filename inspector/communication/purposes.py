@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from ...parsers.hlo import Instruction
+from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of, is_path, last_components, merged_parts
@@ -38,8 +38,7 @@ REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod",
 """JAX's primitives that reduce dimensions of one operand."""
 
 
-@dataclass(frozen=True, slots=True)
-class Purpose:
+class Purpose(Record, frozen=True):
     """A collective's strategy, with the arguments that it gathers, or its results that are sums of gradients."""
 
     strategy: Strategy = "other"

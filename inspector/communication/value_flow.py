@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.graph import BRANCHES, Taken, Use
+from ...parsers.record import Record
 from ..catalog.opcodes import HLO_UNCHANGED
 from .instruction_work import InstructionWork
 
@@ -38,8 +38,7 @@ class Place(NamedTuple):
     element: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Record, frozen=True):
     """A source of a value: an argument of the program, the result of a contraction, or of another operation.
 
     A `stop` is an instruction that the walk ends at on request. `is_moved` is true where elements were only moved and

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...parsers.record import Record
 from ..capture.model import Device
 from ..ir.derived import derived
 from ..ir.program import Program
@@ -20,16 +21,14 @@ LinkOfChip = tuple[int, int, int, tuple[int, ...]]
 """Slice, axis, direction, and the chip that it leaves."""
 
 
-@dataclass(frozen=True, slots=True)
-class Torus:
+class Torus(Record, frozen=True):
     """The chips of one slice: how many along each axis, and which axes are closed to rings."""
 
     shape: tuple[int, ...]
     closed: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Record, frozen=True):
     """Link load of simultaneous transfers: the number over the busiest link, and the longest route in hops."""
 
     busiest: int
@@ -72,8 +71,7 @@ def way(source: Device, target: Device, torus: Torus) -> Iterator[LinkOfChip]:
             at[axis] = (at[axis] + step) % extent
 
 
-@dataclass(frozen=True, slots=True)
-class TorusLine:
+class TorusLine(Record, frozen=True):
     """The part of one torus axis that a group covers.
 
     `size` places, each `stride` links from the next; `closed` where these links form a ring.
@@ -89,8 +87,7 @@ class TorusLine:
         return 2 if self.closed else 1
 
 
-@dataclass(frozen=True, slots=True)
-class Detour:
+class Detour(Record, frozen=True):
     """The load of the links when all groups talk at once, each member to both neighbours in the order of its group.
 
     `exchange` is how many transfers go over the busiest link when everyone sends to everyone; None where they are too
@@ -101,8 +98,7 @@ class Detour:
     exchange: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Record, frozen=True):
     """The route between the members of a group.
 
     `size` members, `far` islands of fast links (slices, nodes), `lines` inside of one island of a torus. `sharing`

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...parsers.record import Record
 from ..report import Collective
 from .lanes import Lanes
 from .work import Work
@@ -11,8 +10,7 @@ from .work import Work
 NONE = Work()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Record, frozen=True):
     """The cost of a part of a program: seconds, those of them in which it waits for transfers, and its work.
 
     `unknown` names what is not in it: loops whose trip counts are not known, of which one round was counted, and
@@ -38,8 +36,7 @@ class Span:
         return Span(self.seconds * count, self.waiting * count, work, self.unknown)
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Record, frozen=True):
     """The time that some collectives take on some links, and how long these are busy."""
 
     seconds: float

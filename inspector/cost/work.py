@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
 from ...parsers.hlo.types import HloType, parse_layout
+from ...parsers.record import Record
 from ..ir.types import leaves, size
 from .kernels import stated
 from .matmul import matmul_flops
@@ -31,8 +31,7 @@ and the SparseCores'."""
 EIGHT_BIT = frozenset({"s8", "u8", "s4", "u4"})
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Record, frozen=True):
     """`flops` of products of wide numbers, `narrow` of those of eight bits and less, `bytes` of device memory."""
 
     flops: int = 0

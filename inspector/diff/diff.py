@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal
 
+from ...parsers.record import Record
 from ..report import Report
 from . import matching
 from .keys import FINDING_RULES, FindingKey, IntermediateSharding, intermediate_changes
@@ -26,8 +27,7 @@ from .values import ValueComparison, compare_values
 ChangeKind = Literal["added", "removed", "changed", "regrouped"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Record, frozen=True):
     """`count` times: collectives that came, went, do something else, or do the same in another number of them.
 
     The sides have each collective with how often it is there, what moves most first; `what` names the fields of their
@@ -65,8 +65,7 @@ class Change:
         return None if before is None or after is None else (after - before) * self.count
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Record, frozen=True):
     """A number that differs; None on the side that does not have it."""
 
     name: str
@@ -74,8 +73,7 @@ class Metric:
     after: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Record, frozen=True):
     """All that differs; `changes` are those of communication, the largest first.
 
     `borders` are arguments and outputs that are sharded otherwise, have another type, came or went. `insides` are

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...parsers.record import Record
 from ..units import format_bytes, plural
 from .diff import Change, Diff
 from .wording import SIGNS, Became, axes_words, became_of, bytes_delta, kinds, otherwise, size_text
@@ -40,8 +41,7 @@ def _communication(found: Diff) -> str:
     return "; ".join(filter(None, (summary, _shortened(regrouped))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Phrase:
+class _Phrase(Record, frozen=True):
     """`2 all-gathers over x combined into 1, now async`, less the numbers; `axes` is empty where they are several."""
 
     sign: str

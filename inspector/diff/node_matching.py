@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from .nodes import Node
 
 ALIKE = 0.6
 """The part of what is compared that has to agree for two operations to be taken for one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facing:
+class Facing(Record, frozen=True):
     """An operation on each side, or on one alone; `same` where they do the same with the same operands' types."""
 
     before: Node | None

@@ -7,9 +7,12 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import msgspec
+
 from ...parsers.errors import readable
 from ...parsers.hlo import Instruction
 from ...parsers.mlir import Operation
+from ...parsers.record import Record
 from ...parsers.source import Span
 from ..ir.def_use import DefUse, near
 
@@ -34,8 +37,7 @@ class Node:
     line: str = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Graph(Generic[O]):
+class Graph(Record, Generic[O], frozen=True, eq=False):
     """The operations that may use each other's results, by the names of these: of one computation, one block.
 
     Nodes are made when they are asked for; what cannot be read is none.
@@ -44,7 +46,7 @@ class Graph(Generic[O]):
     operations: Sequence[O]
     uses: DefUse[str, O]
     read: Callable[[O], Node]
-    _nodes: dict[int, Node | None] = field(default_factory=dict)
+    _nodes: dict[int, Node | None] = msgspec.field(default_factory=dict)
 
     def at(self, offset: int) -> Node | None:
         """The operation whose text holds that byte."""

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+import msgspec
+
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..capture.model import STAGES, CaptureError, Execution, devices_text
@@ -27,8 +30,7 @@ COMPARABLE = tuple(name for name, kind in reversed(STAGES.items()) if kind.diale
 _INDEX = re.compile(r"\[\d+\]")
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveSignature:
+class CollectiveSignature(Record, frozen=True):
     """The communication of a collective: two of equal signature are the same communication, wherever they are.
 
     Bytes are per device and execution. `dtypes` are those that travel, sorted; shapes are left out, since compilers
@@ -54,8 +56,7 @@ class CollectiveSignature:
         return known_product(self.wire_bytes, self.executions)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record, frozen=True):
     """The source of a collective: for each frame, innermost first, the function and the text of its line.
 
     Where the compiler recorded no line, the only entry is the name that it gives, an argument's or a path of
@@ -67,8 +68,7 @@ class Place:
     direction: Pass
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Operand:
+class Operand(Record, frozen=True, order=True):
     """One of the arrays that a collective carries: its dtype, and its elements on each device before and after."""
 
     dtype: str
@@ -98,8 +98,7 @@ Counted = tuple[tuple[Transfer, int], ...]
 """Collectives, each with how often it is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundarySharding:
+class BoundarySharding(Record, frozen=True):
     """The sharding of an argument or an output; `spec` is None if unknown."""
 
     role: str
@@ -108,8 +107,7 @@ class BoundarySharding:
     spec: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(Record, frozen=True):
     """One side of a comparison, at one stage.
 
     `transfers` are in the order of the text, each with how often it is there; `insides` are the values inside that are
@@ -124,9 +122,9 @@ class Fingerprint:
     borders: tuple[BoundarySharding, ...]
     insides: tuple[tuple[IntermediateSharding, int], ...] = ()
     findings: tuple[tuple[FindingKey, int], ...] = ()
-    sizes: dict[str, int] = field(default_factory=dict)
-    costs: dict[str, float] = field(default_factory=dict)
-    opcodes: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, int] = msgspec.field(default_factory=dict)
+    costs: dict[str, float] = msgspec.field(default_factory=dict)
+    opcodes: dict[str, int] = msgspec.field(default_factory=dict)
     text: ParsedStage | None = None
     execution: Execution | None = None
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from ...parsers.record import Record
 
 T = TypeVar("T")
 
@@ -18,8 +19,7 @@ Rule = Callable[[T], Hashable | None]
 """The key that two items must share to be paired; None for items that a rule does not pair."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair(Generic[T]):
+class Pair(Record, Generic[T], frozen=True):
     """`count` things of one side and those of the other that they are; None on the side that has none."""
 
     before: T | None
@@ -34,8 +34,7 @@ class Pair(Generic[T]):
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Unambiguous(Generic[T]):
+class Unambiguous(Record, Generic[T], frozen=True):
     """A rule that pairs nothing where several things that are left have the same key."""
 
     rule: Rule[T]

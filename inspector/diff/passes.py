@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ...parsers.record import Record
 from ..capture.model import PassSnapshot
 from ..ir.derived import derived
 from ..ir.program import Program
@@ -14,8 +15,7 @@ from .diff import Diff, compare_outlines
 from .outline import Fingerprint, outline
 
 
-@dataclass(frozen=True, slots=True)
-class PassChange:
+class PassChange(Record, frozen=True):
     """A pass that changes communication, in its pipeline, and what it changes."""
 
     pipeline: str

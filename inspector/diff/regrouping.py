@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF
 from .outline import Counted, Operand, Transfer
 from .pairing import Rule, pair_up
@@ -19,8 +19,7 @@ SHARED = 0.5
 """The part of the elements that two groups must have in common; less may be a coincidence, as of scalars."""
 
 
-@dataclass(frozen=True, slots=True)
-class Regrouping:
+class Regrouping(Record, frozen=True):
     """`count` times these collectives of one side for those of the other; `exact` where they do nothing else."""
 
     befores: Counted
@@ -29,8 +28,7 @@ class Regrouping:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Record, frozen=True):
     """The operand `number` of a collective; `owner` is the number of that among those of its side."""
 
     owner: int
@@ -43,8 +41,7 @@ class _Piece:
         return max(self.operand.elements_in, self.operand.elements_out)
 
 
-@dataclass(frozen=True, slots=True)
-class _Facing:
+class _Facing(Record, frozen=True):
     """Pieces of both sides that are the same ones: one each, or as many as were concatenated."""
 
     before: Sequence[_Piece]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...parsers.record import Record
 from ..collectives.spelled import argument_of, axes_text, source_text
 from ..findings.support.unformed import with_other_targets
 from ..report import Collective, Pass, Report
@@ -13,8 +14,7 @@ COMPILED = "hlo"
 """The stage that is compared: what runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Record, frozen=True):
     """The reason for a communication, as far as compilers leave it visible, and its axes.
 
     `source` is a line of the user's, or what is moved; empty where nothing is known.
@@ -25,16 +25,14 @@ class Cause:
     axes: str
 
 
-@dataclass(frozen=True, slots=True)
-class CauseRow:
+class CauseRow(Record, frozen=True):
     """Each target's communication for one cause; `cells` has the collectives of each, in the order of the targets."""
 
     cause: Cause
     cells: tuple[tuple[Collective, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Record, frozen=True):
     """Reports of the same function, by target as it was asked for, and their collectives row by row."""
 
     targets: tuple[str, ...]

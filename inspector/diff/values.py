@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from ..capture.model import Execution, OutputSummary
 from ..findings.fixes.numbers import distance
 from ..ir.types import jax_type
 
 
-@dataclass(frozen=True, slots=True)
-class OutputChange:
+class OutputChange(Record, frozen=True):
     """An output with other values; `distance` is a multiple of what rounding explains, infinite for other integers."""
 
     before: OutputSummary
@@ -19,8 +18,7 @@ class OutputChange:
     distance: float
 
 
-@dataclass(frozen=True, slots=True)
-class ValueComparison:
+class ValueComparison(Record, frozen=True):
     """Numbers of outputs that both runs have: `equal` in every bit, `close` within rounding, `unknown`, and the others.
 
     Those that differ are in their order. `same_inputs` is None where the arguments of a run are not known.

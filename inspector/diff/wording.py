@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import join_axes
 from ..units import format_bytes, format_seconds, plural
 from .diff import Change, Metric
@@ -28,8 +28,7 @@ def differences(change: Change) -> list[str]:
     return [*filter(None, [became]), *otherwise(change)] or ["otherwise"]
 
 
-@dataclass(frozen=True, slots=True)
-class Became:
+class Became(Record, frozen=True):
     """That collectives are of another kind, or another number of them, which is told if there are `several`."""
 
     verb: Literal["", "became", "combined into", "split into", "regrouped into"] = ""

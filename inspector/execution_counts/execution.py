@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ...parsers.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Record, frozen=True):
     """`count` executions in one run, None where a bound or a branch is only known at run time.
 
     `most` is the upper bound, as for a branch that may not be taken; None where there is none. `loops` are the names of

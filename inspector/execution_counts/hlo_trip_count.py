@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ...parsers.hlo import Computation, HloModule, Instruction
+from ...parsers.record import Record
 from .execution import MIRRORED, count
 
 MAX_STEPS = 150
@@ -23,8 +23,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,19}")
 """A number of 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(Record, frozen=True):
     """Element `index` of what the loop carries, plus `offset`; `index` is None for all of it."""
 
     index: int | None
@@ -39,8 +38,7 @@ Environment = Mapping[int, Value]
 """Values of a computation's parameters, by their numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Record, frozen=True):
     """`carried direction bound`: the loop goes on while it holds."""
 
     carried: Carried

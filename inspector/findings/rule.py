@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report, Severity
 from ..units import known_sum
@@ -16,8 +16,7 @@ MAX_ALTERNATIVES = 4
 MAX_MESSAGE_CHARACTERS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Record, frozen=True):
     """One diagnostic; its module in `rules/` is all that there is of it. A finding may have another `severity`.
 
     `finds`, `why` and `proof` are sentences: the pattern, what is bad about it, and what a finding rests on. `tries`

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...parsers.mlir.sdy import DimensionSharding
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from .meshes import partitions_of
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySharding:
+class ArraySharding(Record, frozen=True):
     """The sharding of an array on a mesh: dimension i is partitioned over the axes `dims[i]`, major to minor.
 
     A part is `ceil(size / parts)` long, so the last ones may be shorter or empty. Along `unreduced` axes each device

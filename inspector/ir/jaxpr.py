@@ -7,18 +7,17 @@ places is recorded, and printed, once. Types print as `jax.typeof` prints them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
 
+from ...parsers.record import Record
 from ...parsers.source import Frame, Source
 from ..capture.model import CaptureError
 from .types import JaxType
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Record, frozen=True):
     """A named value with its type, and the mesh axes in it.
 
     `varying`, `unreduced` and `reduced` are None where JAX does not track them: outside a shard_map, or inside one
@@ -32,8 +31,7 @@ class Variable:
     reduced: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShardMap:
+class ShardMap(Record, frozen=True):
     """The manual axes of a shard_map, and the specs of its inputs and outputs.
 
     `axes` are those that become manual in it, `sizes` has the size of each axis of its mesh. For each input and output
@@ -47,8 +45,7 @@ class ShardMap:
     sizes: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Equation:
+class Equation(Record, frozen=True):
     """`outputs = primitive[params] inputs`.
 
     `inputs` are variable names, or literals as they print (`2.0:f32[]`). `axes` are the mesh axes that a collective,
@@ -82,8 +79,7 @@ def literal_in(operand: str) -> str | None:
     return value if is_literal else None
 
 
-@dataclass(frozen=True, slots=True)
-class Jaxpr:
+class Jaxpr(Record, frozen=True):
     """`{ lambda constants ; inputs . let equations in outputs }`."""
 
     constants: tuple[Variable, ...]
@@ -92,8 +88,7 @@ class Jaxpr:
     outputs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class JaxprProgram:
+class JaxprProgram(Record, frozen=True):
     """A whole traced function: `jaxprs[0]` is the outermost, and the bodies of equations are among the others.
 
     Raises:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from ..catalog.spellings import CALLED, CALLS, SCOPES
 from .derived import derived
 from .jaxpr_text import EquationPlace, JaxprText, JaxprUses
@@ -14,8 +14,7 @@ Calls = tuple[EquationPlace, ...]
 """The calls through which one came into a body, outermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(Record, frozen=True):
     """A value: its name in one jaxpr, reached through some calls."""
 
     jaxpr: int

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ...parsers.record import Record
 from ...parsers.source import Frame, Source, Span
 from .jaxpr import Equation, Jaxpr, JaxprProgram, Variable
 
@@ -16,8 +17,7 @@ MAX_DEPTH = 60
 """Jaxprs nested deeper are not printed: no program needs it, and a crafted capture must not exhaust the stack."""
 
 
-@dataclass(frozen=True, slots=True)
-class EquationPlace:
+class EquationPlace(Record, frozen=True):
     """One equation where it is printed: the table index of its jaxpr, its index there, and its lines."""
 
     jaxpr: int

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ...parsers.errors import Problem
+from ...parsers.record import Record
 from ...parsers.source import Frame, Source, Span
 
 Token = tuple[int, int, str]
@@ -64,8 +64,7 @@ class Module(Protocol):
         """The operations that have a call stack."""
 
 
-@dataclass(frozen=True, slots=True)
-class DebugInfo:
+class DebugInfo(Record, frozen=True):
     """Information that a text has besides the program.
 
     `attribute` ends before the bracket, or the quote, of what is in a line; a table begins with a line that starts with
@@ -77,8 +76,7 @@ class DebugInfo:
     table_rows: re.Pattern[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
+class Language(Record, frozen=True):
     """A language: its name, its parser, which raises ParseError, and the words in a line that stand out.
 
     `words` is a verbose regular expression, whose groups are named as the kinds of tokens.

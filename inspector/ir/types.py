@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from ...parsers.errors import readable
 from ...parsers.hlo.types import UNBOUNDED, ArrayShape, HloType, TupleShape
 from ...parsers.mlir.types import MlirType, TensorType
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..units import bytes_of, known_sum
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayType:
+class ArrayType(Record, frozen=True):
     """The dtype of an array, as JAX writes it, and its sizes, None for one that is not known.
 
     Of what is no array, as a tuple or a token, `dtype` is the text and `dims` is None.

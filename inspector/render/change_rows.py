@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...parsers.record import Record
 from ..diff.diff import Change, ChangeKind, Diff, Metric
 from ..diff.wording import (
     SIGNS,
@@ -32,8 +33,7 @@ MAX_OPCODES = 12
 """Kinds of operations whose numbers are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRow:
+class ChangeRow(Record, frozen=True):
     """Collectives that changed alike, at one place; `wire` is for all of them in one run of the program."""
 
     kind: ChangeKind

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from ..collectives.spelled import argument_of, axes_text, executions_text, kind_text, source_text, types_text
 from ..report import BoundaryOrigin, Collective, Report
 from ..report.call_sites import CallSites, call_sites, with_call_site
@@ -27,8 +27,7 @@ _NUMBER = re.compile(r"\d+")
 SHORT_PASS = {"forward": "fwd", "backward": "bwd", "recompute": "remat", "unknown": ""}
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveRow:
+class CollectiveRow(Record, frozen=True):
     """One kind of transfer from one place, `count` times; `wire_bytes` and `executions` are of each."""
 
     count: int

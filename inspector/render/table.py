@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..units import format_bytes, format_seconds
 
@@ -13,8 +14,7 @@ Role = Literal["", "strong", "aside", "good", "warning", "error", "added", "remo
 """The role of a piece of text, for which a painter has a colour; an axis has the colour of its mesh axis."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Record, frozen=True):
     """A piece of a cell's text, as it came from outside: painters make it safe.
 
     `axis` is the name of the mesh axis that it stands for, `amount` the number, by which rows are sorted.
@@ -29,8 +29,7 @@ class Piece:
 Cell = str | Piece | tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record, frozen=True):
     """`least` is the width to which it may be cut. Where not even that fits, what is least important is left out.
 
     Some columns are only in documents, which have the width for them, or say by text what the screen says otherwise.
@@ -48,8 +47,7 @@ def titled(*titles: str, right: Collection[str] = ()) -> tuple[Column, ...]:
     return tuple(Column(title, align="right" if title in right else "left") for title in titles)
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Record, frozen=True):
     """More about what a row stands for: a labelled text, or lines of a diff or of a program."""
 
     label: str
@@ -57,8 +55,7 @@ class Detail:
     is_code: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record, frozen=True):
     """The cells, and the `value` of the report that they are about. Only the screen lists `minor` rows."""
 
     cells: tuple[Cell, ...]
@@ -74,8 +71,7 @@ def _nothing(value: object) -> Sequence[Detail]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Record, frozen=True):
     """`title` is what a tab is called, `key` what chooses it on the screen; without one there is no such tab, with
     a letter only while it has rows.
 

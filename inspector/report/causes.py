@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..ir.array_sharding import ArraySharding
@@ -31,8 +31,7 @@ class NodeAxis(NamedTuple):
     axis: AxisRef
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedStep:
+class ExplainedStep(Record, frozen=True):
     """An axis went from one value to another at an operation.
 
     `number` counts the steps of the whole propagation; it and `operation` are None at the return of the function.
@@ -49,8 +48,7 @@ class ExplainedStep:
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
-class Why:
+class Why(Record, frozen=True):
     """The reason why a value is sharded along `axis` in dimension `dim` (None if it is unreduced along it).
 
     `origin` is who asked for it; `place` is the line of that, where there is one. `steps` lead from the
@@ -66,8 +64,7 @@ class Why:
     omitted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Record, frozen=True):
     """A dimension of a value of the operation, the axes that cut it, and why.
 
     `elsewhere` is why axes that others have there cut another dimension of this value: no axis can cut two. Of the
@@ -80,8 +77,7 @@ class Side:
     elsewhere: tuple[Why, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Record, frozen=True):
     """Values of an operation are cut along different axes in dimensions that belong together: a `factor` of `rule`.
 
     `chosen` is the side that the partitioned program executes the operation as, `rejected` are those that it does not,
@@ -98,8 +94,7 @@ class Conflict:
     undecided: tuple[Side, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MovedDimension:
+class MovedDimension(Record, frozen=True):
     """A dimension of an operand or result of an operation."""
 
     is_operand: bool
@@ -120,8 +115,7 @@ class MovedDimension:
         return f"dim {self.dim} of {self.of}"
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveCause:
+class CollectiveCause(Record, frozen=True):
     """The reason for a collective: its effect on one operation.
 
     `operation` may be the output that a value becomes. `moved` is what it communicates; propagation left it as

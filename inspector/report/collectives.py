@@ -5,9 +5,9 @@ Sizes are bytes per device and execution; unknown is None, never a guess.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.sharding_syntax.replica_groups import Groups
 from ...parsers.source import Span
@@ -35,8 +35,7 @@ REQUESTED = WRITTEN | {"explicit"}
 Pass = Literal["forward", "backward", "recompute", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class CollectivePart:
+class CollectivePart(Record, frozen=True):
     """One of several collectives that the compiler has made one of: what it gave, and where it comes from.
 
     `module`, `argument`, `averages` and `of_gradients` are as those of a collective.
@@ -53,8 +52,7 @@ class CollectivePart:
     of_gradients: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(Record, frozen=True):
     """One collective operation of one stage, asynchronous halves and clones counted once.
 
     `groups` and `pairs` hold partition numbers, as the program numbers its devices: `Subject.device_assignment` turns
@@ -117,8 +115,7 @@ class Collective:
         return None if self.estimate is None else known_product(self.estimate.seconds, self.executions)
 
 
-@dataclass(frozen=True, slots=True)
-class UncountedCommunication:
+class UncountedCommunication(Record, frozen=True):
     """Communication, or what may be some, that is no collective: bytes and groups are not in any total.
 
     `name` is the kernel's, or a custom call's; `does` what of it reaches other devices, `copy` of a value of `type`,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import Kind
 from .collectives import Collective
@@ -25,8 +25,7 @@ Strategy = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyTotal:
+class StrategyTotal(Record, frozen=True):
     """The collectives of one kind over the same `axes` that serve one strategy; `other` where that is not decided.
 
     `wire_bytes` and `seconds` are of one step on each device, None where those of a collective or its executions are

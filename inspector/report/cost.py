@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.record import Record
 from ..targets.chips import Figure
 
 Link = Literal["chip", "torus axis", "torus axes", "node", "network"]
@@ -13,8 +13,7 @@ Link = Literal["chip", "torus axis", "torus axes", "node", "network"]
 Unit = Literal["s", "B", "B/s", ""]
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Record, frozen=True):
     """One symbol of a formula. `source` says where a constant is published; it is empty for what the program decides.
 
     `meaning` is in words.
@@ -27,8 +26,7 @@ class Term:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Record, frozen=True):
     """A model's estimate of one execution of a collective: `docs/cost.md` has its errors.
 
     `transmitting` is how long its links are busy, without the hops that the last byte still has to go: another transfer
@@ -45,8 +43,7 @@ class Estimate:
 Bound = Literal["compute", "memory", "communication"]
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCost:
+class FunctionCost(Record, frozen=True):
     """One run of a function on each device, by the model; seconds, operations and bytes per device.
 
     `compute`, `memory` and `communication` are what each would take alone: matrix products at the peak rate, bytes

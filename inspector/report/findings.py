@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import field
+
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..capture.model import Message
@@ -19,8 +21,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 Certainty = Literal["proved", "likely", "possible"]
 
 
-@dataclass(frozen=True, slots=True)
-class FindingPlace:
+class FindingPlace(Record, frozen=True):
     """The subject of a finding: a name for `what` it is, and its position.
 
     `span` is in the shown text of `stage`; both are None where nothing stands for it in a text. `call_site` is the call
@@ -39,8 +40,7 @@ class FindingPlace:
         return called_from(self.call_site, self.source.text())
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Record, frozen=True):
     """A piece of a user's file to be replaced by `text`.
 
     Lines count from 1, columns are bytes of UTF-8 from 0, both as Python's `ast` has them; the end is not included.
@@ -54,8 +54,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Record, frozen=True):
     """The result of applying a fix to a copy of the source.
 
     `verified` where the finding is gone and everything else is as good as before, or where a function traces that did
@@ -86,8 +85,7 @@ class Trial:
         return (self.seconds_before or 0.0) - (self.seconds_after or 0.0) if known else None
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Record, frozen=True):
     """A change that fixes something: `title` on one line, and the edits that make it; without edits it is advice.
 
     `trial` says how the edits were found to work, None where they were not tried.
@@ -103,8 +101,7 @@ class Fix:
         return self.trial is not None and self.trial.verified
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Record, frozen=True):
     """One diagnostic at one place: what is wrong, how that is known, and what to do about it.
 
     `error` is a wrong result, `warning` is cost. It is `proved` where the levels agree or live values show it, `likely`
@@ -150,8 +147,7 @@ class Finding:
         return None if self.proposal is None else self.proposal.trial
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(Record, frozen=True):
     """Words of the user's that findings of some `rules`, by id or slug, are known at a place, and for what `reason`.
 
     They stand at `line` of `file`, 0 where that is no source but the settings, and hold for the lines from `first` to
@@ -167,24 +163,21 @@ class Suppression:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Suppressed:
+class Suppressed(Record, frozen=True):
     """A finding that is not told, and by whose word."""
 
     finding: Finding
     by: Suppression
 
 
-@dataclass(frozen=True, slots=True)
-class StoryStep:
+class StoryStep(Record, frozen=True):
     """One step of how a value came to be what it is: in words, and where."""
 
     what: str
     source: SourcePosition = field(default_factory=SourcePosition)
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Record, frozen=True):
     """The reason why a function does not trace: in short, in steps, and possible fixes."""
 
     title: str
@@ -192,8 +185,7 @@ class Explanation:
     fixes: tuple[Fix, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedMessage:
+class PlacedMessage(Record, frozen=True):
     """A message of the compiler or JAX, what it is `about`, and the position of that in the user's source."""
 
     message: Message

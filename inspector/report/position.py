@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.record import Record
 from ...parsers.source import Frame
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
@@ -15,8 +15,7 @@ _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 Confidence = Literal["exact", "name", "shape", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePosition:
+class SourcePosition(Record, frozen=True):
     """Position in the user's files that something comes from; `stack` is innermost first.
 
     `confidence`: `exact` where the compiler recorded the position for this very operation, `name` where it was found

@@ -6,10 +6,12 @@ Sizes are bytes per device and execution; unknown is None, never a guess.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar
 
+from msgspec import field
+
 from ...parsers.errors import Problem
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Capture, Dialect
 from ..ir.program import Program
@@ -21,8 +23,7 @@ from .shardings import ShardedValue
 from .values import Divergence, PeakMemory, ProbedValue, VariableVariance
 
 
-@dataclass(frozen=True, slots=True)
-class StageSummary:
+class StageSummary(Record, frozen=True):
     """The size of one stage, how its operations are distributed, and what could not be read in it.
 
     `collective_counts` are by kind.
@@ -39,8 +40,7 @@ class StageSummary:
     collective_counts: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Record, frozen=True):
     """All that is known of one capture; `meshes` are over the numbers of its `partitions`.
 
     `most_sent` are the most bytes that one step sends on each device, None where a loop has no known bound.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.record import Record
 from ...parsers.source import Span
 from ..ir.array_sharding import ArraySharding
 from ..ir.types import ArrayType
@@ -13,8 +13,7 @@ from .position import SourcePosition
 Role = Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
 
 
-@dataclass(frozen=True, slots=True)
-class ShardedValue:
+class ShardedValue(Record, frozen=True):
     """The sharding of one value after propagation.
 
     `value` is its name in the stage's text, where it stands at `span`; `name` is its path in the pytree, or the name
@@ -45,8 +44,7 @@ class ShardedValue:
         return self.name[self.name.index("[") :] if "[" in self.name else ""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedOperation:
+class NamedOperation(Record, frozen=True):
     """An operation by JAX's `primitive`, empty where its text has none, and the `opcode` of the text's language."""
 
     primitive: str
@@ -56,8 +54,7 @@ class NamedOperation:
         return self.primitive or self.opcode
 
 
-@dataclass(frozen=True, slots=True)
-class ValueName:
+class ValueName(Record, frozen=True):
     """An argument or output by its path, or an operation's result by its name in the text and what it is `made_by`.
 
     With `is_input`, `name` is the number of an input of that operation, a shard_map.
@@ -73,8 +70,7 @@ class ValueName:
         return f"input {self.name} of the {self.made_by}" if self.is_input else f"{self.name} ({self.made_by})"
 
 
-@dataclass(frozen=True, slots=True)
-class ValueDimension:
+class ValueDimension(Record, frozen=True):
     """A dimension of a value; `dim` is None where no dimension is cut."""
 
     value: ValueName
@@ -84,8 +80,7 @@ class ValueDimension:
         return str(self.value) if self.dim is None else f"{self.value} dim {self.dim}"
 
 
-@dataclass(frozen=True, slots=True)
-class BoundaryOrigin:
+class BoundaryOrigin(Record, frozen=True):
     """The sharding of an argument or an output of the function; of its dimension `dim`, where that is known."""
 
     role: Literal["argument", "output"]
@@ -96,8 +91,7 @@ class BoundaryOrigin:
         return f"{self.role} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class ShardMapOrigin:
+class ShardMapOrigin(Record, frozen=True):
     """A spec of a shard_map, for the input or output of that number."""
 
     side: Literal["input", "output"]
@@ -107,8 +101,7 @@ class ShardMapOrigin:
         return f"{self.side} {self.number} of the shard_map"
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintOrigin:
+class ConstraintOrigin(Record, frozen=True):
     """A with_sharding_constraint, or the sharding that another operation was given."""
 
     operation: NamedOperation | None = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
 from ...parsers.hlo import Instruction
+from ...parsers.record import Record
 from .collectives import Collective
 from .position import SourcePosition
 
@@ -15,8 +15,7 @@ Lane = Literal["compute", "links", "copies"]
 """A busy resource: the device itself, the links to other devices, or the engine that copies between memories."""
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Record, frozen=True):
     """An instruction that takes time, in seconds since its computation was entered: the step, or a round of its loop.
 
     `exposed` are the seconds of a transfer in which the device does nothing else. A loop has its `rounds`, None where
@@ -43,8 +42,7 @@ class Activity:
         return SourcePosition.exact(self.instruction.frames)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Record, frozen=True):
     """An activity of a step, from its second of `start` to that of `end`.
 
     Of transfers that go on at once each has another number `beside` the others, from 0.
@@ -56,8 +54,7 @@ class Moment:
     beside: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Record, frozen=True):
     """One step on each device of a chip; `total` seconds, of which `exposed` are spent waiting for transfers.
 
     `memory` are the bytes that are alive from a second on, before values share buffers; empty where that is not known.

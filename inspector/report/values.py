@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.record import Record
 from ..capture.protocol.values import Probe
 from ..ir.types import ArrayType, JaxType
 from .collectives import Pass
 from .position import SourcePosition
 
 
-@dataclass(frozen=True, slots=True)
-class AxisEntry:
+class AxisEntry(Record, frozen=True):
     """The origin of a variance over an axis.
 
     `equation` is its id; `input` is the number of the one by which it came into that equation, a shard_map.
@@ -30,8 +29,7 @@ class AxisEntry:
         return self.primitive if self.input is None else f"in_specs[{self.input}]"
 
 
-@dataclass(frozen=True, slots=True)
-class VariableVariance:
+class VariableVariance(Record, frozen=True):
     """The mesh axes over which one equation's output varies, is unreduced, or reduced.
 
     They are JAX's own types where the shard_map has its check on; where it is off they are `inferred`, and say which
@@ -59,8 +57,7 @@ class VariableVariance:
         return bool(self.left or self.hidden or any(entry.equation == self.equation for entry in self.entered))
 
 
-@dataclass(frozen=True, slots=True)
-class ProbedValue:
+class ProbedValue(Record, frozen=True):
     """A recorded value and where it is from.
 
     `name` is the variable's, or the path of an argument or output; `primitive` and the `axes` that it names are the
@@ -82,8 +79,7 @@ class ProbedValue:
         return f"{self.primitive}({self.name})" if self.probe.when == "before" else f"{self.name} = {self.primitive}"
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(Record, frozen=True):
     """A value whose bits differ between devices along an axis over which it is said to be the same.
 
     `declared` tells who says so: JAX's `type`, our `inferred` variance where the check is off, or the `out_specs`
@@ -103,8 +99,7 @@ class Divergence:
     source: SourcePosition
 
 
-@dataclass(frozen=True, slots=True)
-class LiveValue:
+class LiveValue(Record, frozen=True):
     """A value that takes memory at the peak, by the instruction that made it, `opcode`, or `argument`.
 
     `type` is None where that is not known, `on_host` is true of what is in the host's memory, and `in_vmem` of what is
@@ -127,8 +122,7 @@ class LiveValue:
         return self.on_host or self.in_vmem
 
 
-@dataclass(frozen=True, slots=True)
-class HostTransfer:
+class HostTransfer(Record, frozen=True):
     """A copy between a device's memory and its host's: the bytes of one execution, and how often it is executed."""
 
     name: str
@@ -139,8 +133,7 @@ class HostTransfer:
     source: SourcePosition
 
 
-@dataclass(frozen=True, slots=True)
-class PeakMemory:
+class PeakMemory(Record, frozen=True):
     """The memory that the program takes on one device, and what is alive when it takes most, largest first.
 
     `bytes` are those of its arguments, outputs, temporaries and code together, each byte counted once. `peak` is the

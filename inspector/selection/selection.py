@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Frame, Span
 from ..catalog.spellings import PRIMITIVES
@@ -26,24 +27,21 @@ MAX_STEPS = 200
 """Steps back that are told. In a deep network an axis may have come through every layer."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(Record, frozen=True):
     """A line, counted from 1, of a file as the compiler's stack frames name it."""
 
     file: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class StagePlace:
+class StagePlace(Record, frozen=True):
     """A byte offset in the text of a stage, as it is shown."""
 
     stage: str
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProbePlace:
+class ProbePlace(Record, frozen=True):
     """A value that was looked at while the program ran: its number among the report's probes."""
 
     number: int
@@ -52,8 +50,7 @@ class ProbePlace:
 Place = SourceLine | StagePlace | Collective | ProbePlace | ShardedValue | Finding
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Record, frozen=True):
     """Everything that belongs to a place.
 
     `stack` is where it comes from, innermost first. `collective` is the one that stands at the place, or is the place;

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from ...parsers.mlir import ShardingRule
+from ...parsers.record import Record
 from .dataflow import Dataflow
 from .sharded_dimensions import ShardedDimension, placed_at
 
@@ -19,8 +19,7 @@ ACROSS = frozenset(
 """Operations that need elements of other parts of a dimension."""
 
 
-@dataclass(frozen=True, slots=True)
-class DimensionUse:
+class DimensionUse(Record, frozen=True):
     """The operation at this row of the propagated program."""
 
     flow: Dataflow

@@ -8,7 +8,7 @@ are found from the tiles where a mesh is known, and else the attribute is shown 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from ...parsers.errors import ParseError, readable
@@ -16,6 +16,7 @@ from ...parsers.hlo import Instruction
 from ...parsers.hlo.fields import number as number_of
 from ...parsers.mlir import Operation, Parameter, UnknownLoc, frames, names
 from ...parsers.mlir.lists import unquote
+from ...parsers.record import Record
 from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ...parsers.source import Span
@@ -63,8 +64,7 @@ def _has_shardings(stage: ParsedStage) -> bool:
     return b"sharding=" in stage.source.data
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Record, frozen=True):
     """Context from the rest of a program: requested shardings, and the meshes whose axes may form the tiles."""
 
     arguments: tuple[Value, ...]

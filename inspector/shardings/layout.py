@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from ...parsers.source import Span
 from ..ir.array_sharding import ArraySharding
 from ..ir.types import ArrayType
@@ -13,8 +13,7 @@ from ..units import bytes_of
 from .requested import agrees
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record, frozen=True):
     """An array type under a sharding, with one device's part; the type alone where its shape or sharding is unknown."""
 
     type: ArrayType

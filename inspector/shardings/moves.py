@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from ...parsers.errors import readable
@@ -18,6 +17,7 @@ from ...parsers.hlo.fields import number as number_of
 from ...parsers.mlir import Parameter, PropagationStep, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
 from .dataflow import Dataflow, Node
@@ -26,8 +26,7 @@ EDGES = b"shardscope."
 """Prefix of the attributes with edges of the data flow: see `capture/worker/provenance.py`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Record, frozen=True):
     """At a step of the propagation an axis went from one value of an operation to others.
 
     `row` is the operation's, or -1 where a function's result takes what is returned.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..ir.array_sharding import ArraySharding, merged
 from ..ir.meshes import partitions_of
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Record, frozen=True):
     """The part of a value on each of `devices` (partition numbers, ascending).
 
     `parts` are the counts in each dimension, `tiles[n]` the coordinates of the n-th device's part among them. Devices

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...parsers.mlir import TensorType
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
@@ -18,8 +19,7 @@ from .spelled import from_sdy
 from .why import overlap
 
 
-@dataclass(frozen=True, slots=True)
-class ShardedDimension:
+class ShardedDimension(Record, frozen=True):
     """A dimension of a value of the operation, the factors that it consists of, and the axes that it is cut along."""
 
     node: Node

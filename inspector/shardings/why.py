@@ -7,10 +7,9 @@ sharding of its own, a constraint, a shard_map's specs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...parsers.errors import readable
 from ...parsers.mlir import Origin, Origins
+from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
 from .dataflow import Dataflow, Node
@@ -18,8 +17,7 @@ from .moves import Move, moves_of
 from .recorded import given_to_added, origin_name, origins_at, sharding_at
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record, frozen=True):
     """An axis came from `source` to `target` at the operation of `row` (-1: at the return of the function).
 
     `number` counts the steps of the whole propagation; it is None at the return of the function, where Shardy does not
@@ -32,8 +30,7 @@ class Step:
     target: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Record, frozen=True):
     """The path of one axis to a value: `steps` lead from it back to `root`, where it enters from `origin`.
 
     `omitted` counts the steps before `root` that are not listed. `origin` is None where Shardy's record of it is lost.
@@ -68,8 +65,7 @@ def origin_of(flow: Dataflow, node: Node, axis: AxisRef) -> Origin | None:
     return _ways_of(flow).origin(node, axis)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
+class _Rest(Record, frozen=True):
     """The rest of a path from a value: the number of the next step, and how many there are to `root`."""
 
     step: int

@@ -8,8 +8,8 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from .chips import Chip, chips_of
 from .target import SHAPES
 
@@ -17,8 +17,7 @@ TOOLKITS = ("/usr/local/cuda/bin/ptxas", "/opt/cuda/bin/ptxas")
 """Folders in which XLA looks for a CUDA toolkit that is not on PATH (xla/tsl/platform/default/cuda_root_path.cc)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Availability:
+class Availability(Record, frozen=True):
     """The availability of one kind of target.
 
     `with_what` names the packages that do it; `missing` says what is not there, and `command` installs it; both are

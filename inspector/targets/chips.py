@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
+
+from ...parsers.record import Record
 
 Platform = Literal["tpu", "gpu"]
 PLATFORMS: tuple[Platform, ...] = ("tpu", "gpu")
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Record, frozen=True):
     """A number about a chip, and where it is published."""
 
     value: float
     source: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Chip:
+class Chip(Record, frozen=True, eq=False):
     """One kind of chip. `kinds` are the device kinds by which JAX knows it.
 
     `figures` are in bytes, seconds, and FLOPs per second, per chip; `facts` are what a compiler needs to know.

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...parsers.errors import ShardscopeError
+from ...parsers.record import Record
 from .chips import Chip, chips_of
 
 Platform = Literal["cpu", "local", "tpu", "gpu"]
@@ -31,8 +31,7 @@ class TargetError(ShardscopeError):
     """A target that is not one, with what would be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record, frozen=True):
     """A target as requested.
 
     `shape` is, for a TPU, the chips along each axis of a slice's torus; for GPUs those of one node, then the nodes.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from ...parsers.source import Frame
 from ..capture.model import Failure
 from ..findings.fixes.calls import imports, name_of, nodes_of
@@ -28,8 +28,7 @@ def place_of(failure: Failure) -> SourcePosition:
     return SourcePosition(tuple(frames), "exact" if failure.stack else "none")
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Record, frozen=True):
     """The capture that ended while tracing, and the report of the same with all checks off, which takes a capture."""
 
     program: Program

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count, pairwise, zip_longest
 from typing import Literal
 
+from ...parsers.record import Record
 from ..capture.protocol.trace import Place
 from ..units import plural
 from .first_difference import first_difference
@@ -18,8 +18,7 @@ MAX_ARGUMENTS = 3
 """Differing arguments that are named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Record, frozen=True):
     """The behaviour of some ranks, in words, its line, and the program that it is about, if they have one."""
 
     ranks: tuple[int, ...]
@@ -28,8 +27,7 @@ class Side:
     program: Program | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(Record, frozen=True):
     """A difference between ranks.
 
     Of the kind `devices` (other devices or another JAX), `program` (a function was lowered to different programs),
@@ -42,8 +40,7 @@ class Divergence:
     sides: tuple[Side, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RankComparison:
+class RankComparison(Record, frozen=True):
     """The ranks that were compared, how many programs all of them have, and where they differ.
 
     `unknown` says what could not be compared.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ...parsers.record import Record
 from ..capture.protocol.trace import CompiledProgram, ProgramArgument
 from .trace import Program, Trace
 
@@ -14,8 +14,7 @@ MAX_STRUCTURE = 60
 """Characters of a structure of arguments, from the first that differs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retraced:
+class Retraced(Record, frozen=True):
     """The programs of one function of a process, in the order in which they were compiled.
 
     `reasons` are, for each program but the first, its differences from the one before that is nearest to it, as text.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from ...parsers.record import Record
 from ..capture.model import Failure, Message
 from ..capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted
 from ..units import known_product
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Record, frozen=True):
     """A program of a process, `process` by its place in the trace.
 
     `calls` are None where the calls of one function's programs could not be separated. `collectives` are those of the
@@ -40,8 +40,7 @@ class Program:
         return self.compiled.internal and self.collectives == {} and not self.reason
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Record, frozen=True):
     """A process that JAX compiled in. `seconds` are None for one that did not come to its end.
 
     `listing` and `capturing` are what the recording took of them. `wanted_devices` are those without which it failed.
@@ -70,8 +69,7 @@ class Process:
         return self.started.rank
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Record, frozen=True):
     """The record of a command; `status` is its exit status, or a signal's number negated, if known.
 
     `ended` says why shardscope ended it, if it did.

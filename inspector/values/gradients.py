@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...parsers.record import Record
 from ..capture.protocol.values import Derivative, Gradients
 
 TOLERANCE = 1e-3
@@ -13,8 +12,7 @@ VARYING = 10.0
 """Multiple of the spread of differences that is no deviation: values with fewer bits, and functions with kinks."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrongGradient:
+class WrongGradient(Record, frozen=True):
     """A derivative, and how many times the true one it is; None where the true one is zero."""
 
     derivative: Derivative

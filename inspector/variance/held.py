@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from ...parsers.record import Record
 from ..catalog.collective import State
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Record, frozen=True):
     """One value over one axis: not invariant, since the place `entered`.
 
     A place is an equation, by its id, and the number of the input for what came into a shard_map through `in_specs`.

@@ -11,9 +11,11 @@ for equal operands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import field
+
+from ...parsers.record import Record
 from ..catalog.collective import State
 from ..catalog.custom_calls import HOST_PRIMITIVES
 from ..catalog.spellings import CALLED, is_kernel, rule_of
@@ -35,8 +37,7 @@ MAX_CALLS = 100_000
 """Calls that are followed; of a crafted program the rest is opaque."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inferred:
+class Inferred(Record, frozen=True):
     """Operands and results of each equation inside a shard_map, by `jaxpr.index`; each joined over all calls of it.
 
     `unchecked` are the equations in a shard_map with its check off.
@@ -56,8 +57,7 @@ def infer(text: JaxprText, reading: Reading) -> Inferred:
     return walker.found
 
 
-@dataclass(frozen=True, slots=True)
-class _Residual:
+class _Residual(Record, frozen=True):
     """A result of a shard_map as it is inside, and how it is laid out: its mesh, its spec and the type of a block."""
 
     laid_out: tuple[str, tuple[tuple[str, State], ...], ArrayType]

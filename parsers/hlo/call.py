@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..grammar import unquote
+from ..record import Record
 from .fields import attributes, bracket_end, without_remarks
 from .patterns import ANYWHERE, NAME, OPERANDS
 
@@ -36,8 +36,7 @@ _NAMES = re.compile(rf"[\s{{%,]*+{NAME}(?:[\s,%]++{NAME})*+[\s}}]*+", re.ASCII)
 _NAME = re.compile(NAME, re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Record, frozen=True):
     """An operand: the instruction whose result it is, and which element of that result, if not all of it.
 
     `%loop#1` is element 1 of `%loop`, and `%loop#1#0` that one's element 0: dumps print it so where other texts have
@@ -51,8 +50,7 @@ class Operand:
     index: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Record, frozen=True):
     """The text in the parentheses, the attributes after them as text by key, and whether nothing else follows."""
 
     inside: str

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ..grammar import unquote
+from ..record import Record
 from ..source import Frame
 from .patterns import ANYWHERE, IN_TEXT, NAME, REMARK, SPACE
 
@@ -91,8 +91,7 @@ def bracket_end(data: bytes, start: int, end: int) -> int | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Record, frozen=True):
     """The origin of an instruction in the program that was traced.
 
     Texts up to JAX 0.7 have the innermost source position here (`frame`), later ones the number of a stack frame in

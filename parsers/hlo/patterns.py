@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from string import whitespace
+
+from ..record import Record
 
 DEPTH = 6
 """Maximum nesting of brackets in these patterns."""
@@ -22,8 +23,7 @@ SPACE = rf"\s*+(?:{REMARK}\s*+)*+"
 """Separators of the parts of a text: blanks, line breaks, remarks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Record, frozen=True):
     """Patterns for text with brackets in it, none of which takes in a character of `stop`; for bytes, or for str.
 
     Of remarks they take in only those that XLA prints, `/*index=5*/`.

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
+from ..record import Record
 from . import printed
 from .computation import Computation
 from .instruction import Instruction
@@ -22,8 +22,7 @@ BLOCK = 1 << 15
 _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Record, frozen=True):
     """The names of instructions and, side by side with them, their kinds: pairs of type, as text, and opcode.
 
     Iterating gives (name, type, opcode). Equal kinds are one object, so that a million rows stay small.

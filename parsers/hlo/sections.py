@@ -13,14 +13,13 @@ order in which they end, and so do we.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 
+from ..record import Record
 from ..source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Record, frozen=True):
     """A computation: all of it with the attributes behind it, what is between its braces, and the statements there.
 
     `nested` are the places of computations written in its own statements; each of these has a section too, with
@@ -45,16 +44,14 @@ def given_names(sections: Sequence[Section], used: Iterable[str]) -> Mapping[int
     return {start: name for (_, start), name in zip(ends, names, strict=False)}
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
+class Nested(Record, frozen=True):
     """The span of a nested computation, braces included, and the name that it is given."""
 
     span: Span
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Record, frozen=True):
     """A statement in some data with computations nested in it, by their places."""
 
     data: bytes

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ..errors import ParseError, problem_in
 from ..grammar import Grammar, integers, several
+from ..record import Record
 from .fields import number
 
 UNBOUNDED = -1
@@ -21,8 +21,7 @@ MAX_NESTING = 100
 """Types nested deeper than this are kept as text: code that walks a type may recurse."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayShape:
+class ArrayShape(Record, frozen=True):
     """An array of `dtype` (XLA's name: `f32`, `bf16`, `pred`, `token`, …) with sizes in elements, major to minor.
 
     `dynamic` says for each dimension whether its size is only a bound; it is empty when none is. The layout is kept as
@@ -43,8 +42,7 @@ class ArrayShape:
         return f"{self.dtype}[{','.join(sizes)}]{self.layout or ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class TupleShape:
+class TupleShape(Record, frozen=True):
     """Several values at once."""
 
     elements: tuple[HloType, ...]
@@ -53,8 +51,7 @@ class TupleShape:
         return f"({', '.join(map(str, self.elements))})"
 
 
-@dataclass(frozen=True, slots=True)
-class BufferShape:
+class BufferShape(Record, frozen=True):
     """A reference to memory that holds an array."""
 
     array: ArrayShape
@@ -63,8 +60,7 @@ class BufferShape:
         return f"b({self.array})"
 
 
-@dataclass(frozen=True, slots=True)
-class OtherType:
+class OtherType(Record, frozen=True):
     """A type that this version cannot read, as it is in the text."""
 
     text: str
@@ -76,8 +72,7 @@ class OtherType:
 HloType = ArrayShape | TupleShape | BufferShape | OtherType
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Record, frozen=True):
     """The layout of an array in memory: its dimensions from minor to major, and the properties after the colon.
 
     `properties` holds the printed letters with the texts of their parentheses, in order: `T` tiles, `E` element size in

@@ -6,10 +6,10 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ..record import Record
 from ..source import name_set
 from .call import CALLING
 from .computation import Computation
@@ -80,8 +80,7 @@ class Uses:
         return written, places
 
 
-@dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSite(Record, frozen=True):
     """A place that names a computation: the attribute that does, and an offset inside the calling instruction."""
 
     attribute: str

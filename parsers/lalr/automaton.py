@@ -9,17 +9,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ..errors import ShardscopeError
+from ..record import Record
 
 FOLDER = os.path.join(os.path.dirname(__file__), "tables")
 END = "$END"
 """The terminal behind the last one of a text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Record, frozen=True):
     """One alternative of a rule: `size` parts that are on the stack become one of the nonterminal `origin`.
 
     Its action is the one of that `name`. Its arguments are, in order, part number n (n), all that part number n was
@@ -33,8 +32,7 @@ class Rule:
     unwraps: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Scanner:
+class Scanner(Record, frozen=True):
     """A pattern with one named group for each terminal that can come, and words that are terminals of their own.
 
     `words` has, by the terminal that the pattern takes them for, the names of their own by their texts.
@@ -44,8 +42,7 @@ class Scanner:
     words: Mapping[str, Mapping[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Record, frozen=True):
     """The LALR(1) automaton of a grammar and its scanners.
 
     `rows` has for each state where a terminal or nonterminal leads: to a state (n), or to a reduction by a rule (~n).

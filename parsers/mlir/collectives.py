@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ..grammar import Grammar, several
+from ..record import Record
 from ..sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
 from ..sharding_syntax.replica_groups import ListGroups, MeshGroups, ReplicaGroups
 from .lists import symbol, unquote
@@ -20,8 +20,7 @@ MAX_ELEMENTS = 4 * MAX_DEVICES
 """More integers than this in one literal are taken for a broken text, not expanded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Integers:
+class Integers(Record, frozen=True):
     """The integers of a literal, row by row, and its sizes."""
 
     values: tuple[int, ...]
@@ -34,8 +33,7 @@ class Integers:
         return tuple(self.values[first : first + width] for first in range(0, len(self.values), width or 1))
 
 
-@dataclass(frozen=True, slots=True)
-class _OnMesh:
+class _OnMesh(Record, frozen=True):
     mesh: str | MeshSyntax
     axes: tuple[AxisRef, ...]
 

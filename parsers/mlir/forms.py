@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import chain, product
 from typing import Any
 
 from ..grammar import Grammar
 from ..lalr import Token
+from ..record import Record
 from .template import FUNCTION, OPERATION, Lifting, Place, completed, placeholders
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterForm:
+class ParameterForm(Record, frozen=True):
     """A parameter of a function, a region or a block: `%name: type {attributes} loc(…)`.
 
     Results of functions have no name, and the parameters of a loop have their types elsewhere.
@@ -30,8 +30,7 @@ class ParameterForm:
     location: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OperationForm:
+class OperationForm(Record, frozen=True):
     """The meaning of an operation's text after its name."""
 
     inputs: tuple[Place, ...] = ()
@@ -96,8 +95,7 @@ def unread_form(template: str) -> OperationForm:
 _KEPT = ("%", "{}", "loc()")
 
 
-@dataclass(frozen=True, slots=True)
-class _Atom:
+class _Atom(Record, frozen=True):
     """A word, or several that belong together; `uses` are the names of values in it."""
 
     place: Place

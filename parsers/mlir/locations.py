@@ -8,24 +8,22 @@ Source of the syntax: LLVM, mlir/lib/AsmParser/LocationParser.cpp.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ..errors import ParseError
 from ..grammar import Grammar, several
 from ..lalr import Token
+from ..record import Record
 from ..source import Frame
 from .lists import nesting, unquote
 from .template import LOCATION, Filled, Place, completed, lift
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownLoc:
+class UnknownLoc(Record, frozen=True):
     """Nothing is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileLoc:
+class FileLoc(Record, frozen=True):
     """A range in a file. Lines count from 1; the end is that of the start where only a start is given."""
 
     file: str
@@ -35,24 +33,21 @@ class FileLoc:
     end_column: int
 
 
-@dataclass(frozen=True, slots=True)
-class NameLoc:
+class NameLoc(Record, frozen=True):
     """A name, and what it is the name of: an operation, an argument or, around a file, a function."""
 
     name: str
     child: Location | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallSiteLoc:
+class CallSiteLoc(Record, frozen=True):
     """A place in a function, and the places of the calls that led there, innermost first."""
 
     callee: Location
     callers: tuple[Location, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FusedLoc:
+class FusedLoc(Record, frozen=True):
     """Several places at once; `metadata` is kept as text."""
 
     parts: tuple[Location, ...]
@@ -103,14 +98,12 @@ MAX_PARTS = 1000
 """Limit of nesting and of named parts, above any compiler's: beyond it a location counts as unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(Record, frozen=True):
     name: Place
     child: _Form | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Record, frozen=True):
     file: Place
     line: Place
     column: Place
@@ -119,20 +112,17 @@ class _File:
     end_column: Place | None
 
 
-@dataclass(frozen=True, slots=True)
-class _CallSite:
+class _CallSite(Record, frozen=True):
     callee: _Form
     caller: _Form
 
 
-@dataclass(frozen=True, slots=True)
-class _Fused:
+class _Fused(Record, frozen=True):
     metadata: Place | None
     parts: tuple[_Form, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Alias:
+class _Alias(Record, frozen=True):
     name: Place
 
 

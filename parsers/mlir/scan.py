@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from ..record import Record
 from ..source import Span
 from .patterns import OPERATIONS, REGION, REST, RESULTS, TRIVIA, for_bytes
 from .structure import Nest
@@ -82,8 +82,7 @@ _INDENT = re.compile(rb"\s*?\n([ \t]*+)(?=\S)")
 _INSIDE_A_FUNCTION = re.compile(rf"{TRIVIA}(?:[%^]|(?:func\.)?return\b)".encode())
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFunction:
+class FoundFunction(Record, frozen=True):
     """A function and the text between its braces; one that is only declared has none."""
 
     span: Span
@@ -98,8 +97,7 @@ class FoundFunction:
         return Nest(pieces, (self.body,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
+class _Start(Record, frozen=True):
     """A function's first character, and how its line is indented."""
 
     offset: int

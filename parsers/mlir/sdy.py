@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..record import Record
 from ..sharding_syntax.mesh import AxisRef, MeshSyntax
 from .lists import quote
 
 
-@dataclass(frozen=True, slots=True)
-class DimensionSharding:
+class DimensionSharding(Record, frozen=True):
     """The mesh axes that one dimension is cut along, major to minor.
 
     An open one may be cut further by propagation. What has the lower priority is propagated first; None counts as 0.
@@ -29,8 +28,7 @@ class DimensionSharding:
         return f"{{{', '.join(axes)}}}{'' if self.priority is None else f'p{self.priority}'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Sharding:
+class Sharding(Record, frozen=True):
     """The sharding of a value on a mesh, which is named or written out.
 
     Propagation must not cut it along `replicated` axes. Along `unreduced` ones each device has only its own part of a
@@ -51,8 +49,7 @@ class Sharding:
         return f"<{mesh}, [{', '.join(map(str, self.dims))}]{replicated}{unreduced}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Record, frozen=True):
     """A part of an all-to-all: `axes` stop cutting dimension `source` and cut dimension `target` instead."""
 
     axes: tuple[AxisRef, ...]
@@ -60,8 +57,7 @@ class Exchange:
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShardingRule:
+class ShardingRule(Record, frozen=True):
     """A sharding rule: an operation's operands and results share factors in related dimensions.
 
     Each tensor is a tuple of dimensions, each dimension a tuple of factors, major to minor, by name (`i`, `z_1`).
@@ -78,8 +74,7 @@ class ShardingRule:
     is_custom: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Record, frozen=True):
     """The origin of an axis in a sharding.
 
     `kind` is `self`, `constraint`, `input` or `output`. The `name` is that of the constraint, or that of the manual
@@ -95,16 +90,14 @@ Origins = tuple[tuple[AxisRef, Origin], ...]
 """Origin of each axis of one sharding."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValueRef:
+class ValueRef(Record, frozen=True):
     """An operation's operand or result (`kind`), by number."""
 
     kind: str
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class PropagationEdge:
+class PropagationEdge(Record, frozen=True):
     """An axis went from one value of an operation to others."""
 
     axis: AxisRef
@@ -112,8 +105,7 @@ class PropagationEdge:
     targets: tuple[ValueRef, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PropagationStep:
+class PropagationStep(Record, frozen=True):
     """The effect of one step of the propagation on an operation; steps are counted over the whole module."""
 
     index: int

@@ -7,31 +7,28 @@ describes: all operations up to the next region are one. So the tree has as many
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..errors import Problem
 from ..grammar import Grammar
+from ..record import Record
 from ..source import Source, Span
 from .patterns import ALIAS, HEAD, LABEL, OPERATION, REGION, RESOURCES, REST, TRIVIA, for_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record, frozen=True):
     """Operations without regions, one after the other."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Aliases:
+class Aliases(Record, frozen=True):
     """Definitions of aliases, one after the other."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Nest:
+class Nest(Record, frozen=True):
     """An operation with regions. Its own text is in `pieces`: before, between and behind the braces.
 
     A region that was left for later is the span of its text.
@@ -46,23 +43,20 @@ class Nest:
         return Span(self.pieces[0].start, self.pieces[-1].end)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockNode:
+class BlockNode(Record, frozen=True):
     """A block: its label, which the first one of a region may lack, and what is in it."""
 
     label: Span | None
     items: tuple[Run | Aliases | Nest, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RegionNode:
+class RegionNode(Record, frozen=True):
     """The blocks of a region. The first one is empty where the region begins with a label."""
 
     blocks: tuple[BlockNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
+class _Body(Record, frozen=True):
     """A region that is left for later."""
 
     span: Span

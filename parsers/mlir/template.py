@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 from ..errors import ParseError, problem_in
+from ..record import Record
 from .patterns import BRACES, STRING, TO_BRACKET, USE, for_text
 
 # The alternatives begin with different characters, which lets the search skip all others.
@@ -25,8 +26,7 @@ _DENSE = rf'd(?<!\wd)ense(?:_resource)?+<(?:[^<>"]++|{STRING})*+>'
 _LOCATION = rf"l(?<!\wl)oc\s*+\({TO_BRACKET}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lifting:
+class Lifting(Record, frozen=True, eq=False):
     """The parts lifted out of texts of a kind, and their placeholders in the templates.
 
     What stands for a part is never left in a text by itself: it would have been lifted out too.
@@ -62,8 +62,7 @@ _IN_WORDS = {
 """Expectations where a template does not fit, in words for readers who know nothing of templates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record, frozen=True):
     """A part of a template: its characters from `start` up to, not including, `end`.
 
     Of what was lifted out of a text, `count` parts from number `first` on belong there; `text` is without them.
@@ -78,8 +77,7 @@ class Place:
     """True if the place is one part and nothing else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(Record, frozen=True):
     """A template, and what was lifted out of one text, in text order."""
 
     template: str

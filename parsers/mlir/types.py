@@ -7,18 +7,18 @@ shardy/dialect/sdy/ir/ops.td.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from ..grammar import Grammar, several
+from ..record import Record
 from .lists import nesting
 
 MAX_DEPTH = 64
 """Types that are nested deeper than this are kept as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class TensorType:
+class TensorType(Record, frozen=True):
     """`tensor<16x?xf32>`: a size that is not known is None; `encoding`, `#stablehlo.bounds<4>`, is kept as text."""
 
     dims: tuple[int | None, ...]
@@ -30,16 +30,14 @@ class TensorType:
         return f"tensor<{dims}{self.element}{'' if self.encoding is None else f', {self.encoding}'}>"
 
 
-@dataclass(frozen=True, slots=True)
-class TokenType:
+class TokenType(Record, frozen=True):
     """The type of tokens, which order operations with effects."""
 
     def __str__(self) -> str:
         return "!stablehlo.token"
 
 
-@dataclass(frozen=True, slots=True)
-class TupleType:
+class TupleType(Record, frozen=True):
     """Several values as one."""
 
     elements: tuple[MlirType, ...]
@@ -48,8 +46,7 @@ class TupleType:
         return f"tuple<{_listed(self.elements)}>"
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionType:
+class FunctionType(Record, frozen=True):
     """The types of a function's arguments and results."""
 
     inputs: tuple[MlirType, ...]
@@ -62,8 +59,7 @@ class FunctionType:
         return f"({_listed(self.inputs)}) -> ({_listed(self.results)})"
 
 
-@dataclass(frozen=True, slots=True)
-class OtherType:
+class OtherType(Record, frozen=True):
     """A type that is not interpreted, as it is written; empty where the text does not tell the type."""
 
     text: str

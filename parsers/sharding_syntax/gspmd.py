@@ -10,23 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..grammar import Grammar, several
+from ..record import Record
 from .mesh import MESH_ACTIONS, AxisRef, MeshSyntax, iota_devices
 
 
-@dataclass(frozen=True, slots=True)
-class ShardGroup:
+class ShardGroup(Record, frozen=True):
     """Values of one `group` are sharded `as` each other (the same way) or `like` each other (compatibly)."""
 
     relation: str
     group: int
 
 
-@dataclass(frozen=True, slots=True)
-class UniformSharding:
+class UniformSharding(Record, frozen=True):
     """All devices alike: `kind` is `replicated`, `manual`, `unknown` or `unreduced`."""
 
     kind: str
@@ -34,8 +32,7 @@ class UniformSharding:
     metadata: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MaximalSharding:
+class MaximalSharding(Record, frozen=True):
     """All of the value on one device."""
 
     device: int
@@ -43,8 +40,7 @@ class MaximalSharding:
     metadata: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TiledSharding:
+class TiledSharding(Record, frozen=True):
     """The value cut into `tiles[i]` parts along dimension i; part n, row by row, lies on `devices[n]`.
 
     The last `len(subgroups)` entries of `tiles` are no dimensions of the value: along them its parts are what the
@@ -69,16 +65,14 @@ class TiledSharding:
         return self.tiles[: len(self.tiles) - len(self.subgroups)]
 
 
-@dataclass(frozen=True, slots=True)
-class DimSharding:
+class DimSharding(Record, frozen=True):
     """The mesh axes that one dimension is cut along, major to minor; an open one may be cut further."""
 
     axes: tuple[AxisRef, ...]
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MeshSharding:
+class MeshSharding(Record, frozen=True):
     """A value on a mesh, dimension by dimension; `kind` stands instead of dimensions when all are alike.
 
     `unreduced_kind` names the reduction that is still to be done (`max`, …) where it is not a sum. Raises ValueError
@@ -99,8 +93,7 @@ class MeshSharding:
         self.mesh.split((*used, *self.replicated, *self.unreduced, *self.manual))
 
 
-@dataclass(frozen=True, slots=True)
-class TupleSharding:
+class TupleSharding(Record, frozen=True):
     """One sharding for each leaf of a tuple."""
 
     elements: tuple[Sharding, ...]

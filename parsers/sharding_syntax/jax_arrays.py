@@ -8,16 +8,15 @@ Source of the spellings: JAX, jax/_src/partition_spec.py and the `str_short` of 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..grammar import Grammar, several, unquote
+from ..record import Record
 
 AxisNames = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionSpec:
+class PartitionSpec(Record, frozen=True):
     """The mesh axes of each dimension, major to minor; None for a dimension that propagation may choose.
 
     Dimensions behind the last entry are along no axes. Along `unreduced` axes a `reduction` is still to be done;
@@ -37,8 +36,7 @@ class PartitionSpec:
         return f"P({', '.join([*map(_entry_text, self.entries), *named])})"
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayType:
+class ArrayType(Record, frozen=True):
     """A dtype, sizes (None for one that is not a number), and the explicit or varying mesh axes in the type."""
 
     dtype: str

@@ -10,17 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ..grammar import integers, several, unquote
 from ..lalr import Actions
+from ..record import Record
 
 MAX_DEVICES = 1 << 20
 """More devices than this in one mesh or list of groups are taken for a broken text, not expanded."""
 
 
-@dataclass(frozen=True, slots=True)
-class AxisRef:
+class AxisRef(Record, frozen=True):
     """A mesh axis, or a part of one: `sub = (pre_size, size)` splits it into pre_size × size × rest, major to minor."""
 
     name: str
@@ -44,8 +43,7 @@ def join_axes(axes: Iterable[AxisRef]) -> str:
     return ", ".join(map(str, axes))
 
 
-@dataclass(frozen=True, slots=True)
-class MeshSyntax:
+class MeshSyntax(Record, frozen=True):
     """A mesh: its axes with their sizes, major to minor, and the devices in row-major order of the axes.
 
     `device_ids` is None when the text gives none, which means 0, 1, 2, …; a maximal mesh is one device and no axes.

@@ -12,17 +12,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from ..grammar import Grammar
+from ..record import Record
 from .mesh import MAX_DEVICES, MESH_ACTIONS, AxisRef, MeshSyntax, transposed_iota
 
 Groups = tuple[tuple[int, ...], ...]
 Pairs = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListGroups:
+class ListGroups(Record, frozen=True):
     """Groups written out, possibly of different sizes; no groups at all stand for one group of every device."""
 
     groups: Groups
@@ -37,8 +36,7 @@ class ListGroups:
         return self.groups or ((tuple(range(device_count)),) if device_count else ())
 
 
-@dataclass(frozen=True, slots=True)
-class IotaGroups:
+class IotaGroups(Record, frozen=True):
     """`count` groups of `size`, read row by row from `iota(dims)` transposed by `perm`.
 
     Raises ValueError when the shapes do not fit.
@@ -65,8 +63,7 @@ class IotaGroups:
         return _rows(transposed_iota(self.dims, self.perm), self.size)
 
 
-@dataclass(frozen=True, slots=True)
-class MeshGroups:
+class MeshGroups(Record, frozen=True):
     """The devices of a mesh in groups that differ along `axes` only, the last axis varying fastest.
 
     Without axes each device is a group of its own. Raises ValueError when the mesh has no such axes or they overlap.

@@ -17,10 +17,10 @@ language that is read here.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from ..record import Record
 from ..source import Span
 
 _HLO = b"HloModule "
@@ -34,8 +34,7 @@ _ONLY_ABOVE = re.compile(rb"(?:\s*+(?://|[#!]\w)[^\n]*+)*+\s*+")
 _BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record, frozen=True):
     """One module of a text: its name, if it has one, or the name of the file that XLA would have written it to."""
 
     span: Span

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 
+from shardscope.parsers.record import Record
 
-@dataclass(frozen=True, slots=True)
-class Command:
+
+class Command(Record, frozen=True):
     """The functions of a command's module.
 
     `configure` adds the command's arguments to its parser; `run` returns the exit code. The module's docstring

@@ -15,7 +15,6 @@ import argparse
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
@@ -33,12 +32,12 @@ from shardscope.inspector.check.verdict import Verdict, judge
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import renderer
+from shardscope.parsers.record import Record
 from shardscope.policies import policy_of
 from shardscope.terminal import say
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Record, frozen=True):
     """One function, by the name that it is reported by, and what it is checked against; `request` is its capture."""
 
     name: str

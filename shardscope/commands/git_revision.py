@@ -7,19 +7,18 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.scratch import NOTE, Scratch
+from shardscope.parsers.record import Record
 
 NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
 """Options that keep the repository's hooks from running on this checkout."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Record, frozen=True):
     """The repository at `top`, and the commit in the folder `tree`."""
 
     top: Path

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from ....parsers.errors import ShardscopeError
 from ....parsers.mlir.sdy import DimensionSharding
+from ....parsers.record import Record
 from ....parsers.sharding_syntax import gspmd
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...collectives.origin import direction_of
@@ -39,8 +39,7 @@ from .edits import Edits, without_call, wrapped
 CONSTRAINTS = ("with_sharding_constraint", "with_logical_constraint", "reshard", "device_put")
 
 
-@dataclass(frozen=True, slots=True)
-class InsertedDetour:
+class InsertedDetour(Record, frozen=True):
     """A detour, and the collective that it was compiled to; None where nothing was compiled.
 
     `fix` is a change of the operation `blamed`, a row.

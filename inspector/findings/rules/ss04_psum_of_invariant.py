@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ....parsers.record import Record
 from ...catalog.spellings import functions_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report, SourcePosition
@@ -89,8 +89,7 @@ def _gathered(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reduced:
+class _Reduced(Record, frozen=True):
     """A reduction of what is the same along some axes, which one finding is about however many operands it has.
 
     `count` is the number of these devices as text; `is_written` if the program divides the sum by it.

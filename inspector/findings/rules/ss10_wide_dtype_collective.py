@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ....parsers.record import Record
 from ...catalog.spellings import primitives_of, rule_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
@@ -32,8 +32,7 @@ def check(report: Report) -> Iterator[Finding]:
                 yield from _found(report, flow, place, number, narrow)
 
 
-@dataclass(frozen=True, slots=True)
-class _Narrow:
+class _Narrow(Record, frozen=True):
     """A narrower dtype that is enough, and how that is known; `widened` if the operand had it and was cast."""
 
     dtype: str

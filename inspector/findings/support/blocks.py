@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from ....parsers.hlo.fields import number
+from ....parsers.record import Record
 from ...catalog.spellings import rule_of
 from ...ir.jaxpr import Equation, literal_in
 from ...ir.jaxpr_text import EquationPlace
@@ -112,8 +114,7 @@ def is_elementwise(equation: Equation) -> bool:
     return equation.primitive in ELEMENTWISE and len(equation.outputs) == 1
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Record, frozen=True):
     """One value becomes another: by an equation, or, where `use` is None, by going into a body or out of it."""
 
     before: At
@@ -121,8 +122,7 @@ class Step:
     after: At
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Record, frozen=True):
     """The uses at which a value's path ends, and the steps up to there."""
 
     start: At

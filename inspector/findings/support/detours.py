@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ....parsers.mlir import ShardingRule
 from ....parsers.mlir.sdy import DimensionSharding
 from ....parsers.mlir.types import TensorType
+from ....parsers.record import Record
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...ir.derived import derived
@@ -29,8 +30,7 @@ LOOKUP = frozenset({"stablehlo.gather"})
 """Operations whose rules tell which dimensions they take whole slices of, one for each index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detour:
+class Detour(Record, frozen=True):
     """Dimension `dim` of `source` is cut along `axis`; from the operation of row `lost` on it is not.
 
     `nodes` are the values on the way with that dimension of theirs, `rows` the operations that make them. At the

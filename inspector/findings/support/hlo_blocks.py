@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ....parsers.hlo import Instruction
 from ....parsers.hlo.types import TupleShape
+from ....parsers.record import Record
 from ...ir.stage import ParsedStage
 from ...report import Collective
 from .hlo_dimensions import Split, dims_of, operand_type, passes, splits_before
@@ -31,8 +32,7 @@ class Block(NamedTuple):
 Blocks = frozenset[Block]
 
 
-@dataclass(frozen=True, slots=True)
-class UsedBlocks:
+class UsedBlocks(Record, frozen=True):
     """The blocks that all partitions use of a collective's result number `result`, one each.
 
     In each group `shares` different ones are used, as often as each other. `slices` are the instructions that take

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from ....parsers.hlo import Computation, HloModule, Instruction
 from ....parsers.hlo.fields import number
+from ....parsers.record import Record
 from ...catalog.spellings import HLO_OPCODES
 from ...ir.program import Program
 
@@ -30,8 +30,7 @@ OPAQUE = frozenset(
 PASSING = frozenset(("copy", "bitcast", "get-tuple-element", "opt-barrier"))
 
 
-@dataclass(frozen=True, slots=True)
-class Accumulator:
+class Accumulator(Record, frozen=True):
     """A collective whose result is only added to element `index` of what the loop carries."""
 
     collective: Instruction
@@ -39,8 +38,7 @@ class Accumulator:
     add: Instruction
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Record, frozen=True):
     """The result of an instruction in the body, or one element of it."""
 
     maker: Instruction

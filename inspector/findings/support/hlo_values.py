@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ....parsers.hlo import HloModule, Instruction
 from ....parsers.hlo.fields import number
+from ....parsers.record import Record
 from ...catalog.opcodes import HLO_UNCHANGED
 from ...ir.derived import derived
 from ...ir.stage import ParsedStage
@@ -27,8 +27,7 @@ class HloValue(NamedTuple):
     calls: tuple[Instruction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HloUse:
+class HloUse(Record, frozen=True):
     """An instruction that takes a value, which is an array, as its operand of that position."""
 
     value: HloValue

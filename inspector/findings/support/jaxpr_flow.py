@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from ....parsers.record import Record
 from ...ir.derived import derived
 from ...ir.jaxpr_flow import At as At
 from ...ir.jaxpr_flow import JaxprFlow
@@ -15,8 +15,7 @@ MAX_STEPS = 10_000
 """Uses that are followed from one value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Record, frozen=True):
     """An equation that takes a value as its operand of that position."""
 
     place: EquationPlace

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
+from ....parsers.record import Record
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Fix, Report
 from ...values.device_numbers import Numbers, coordinates
@@ -31,8 +31,7 @@ _START = re.compile(r"start_index_map=\(((?:[^()]|\([^()]*\))*)\)")
 """`(0,)`, or `(np.int64(1), np.int64(2))`."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnBlock:
+class OwnBlock(Record, frozen=True):
     """Each device along `axes`, major to minor, keeps block `position along them` of dimension `dim`."""
 
     axes: tuple[str, ...]
@@ -81,8 +80,7 @@ def _operand(use: Use) -> At:
     return At(use.place.jaxpr, use.place.equation.inputs[use.position], use.calls)
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(Record, frozen=True):
     """The `size` rows of `whole` in dimension `dim` that a slice takes, starting or listed in `rows`."""
 
     dim: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ....parsers.hlo import HloModule
+from ....parsers.record import Record
 from ...ir.array_sharding import ArraySharding
 from ...ir.types import ArrayType
 from ...report import Collective, Report, ShardedValue
@@ -17,8 +17,7 @@ HANDED_ON = frozenset(("copy", "bitcast", "transpose", "convert", "get-tuple-ele
 MAX_HANDED_ON = 8
 
 
-@dataclass(frozen=True, slots=True)
-class ReturnedSum:
+class ReturnedSum(Record, frozen=True):
     """A result that an all-reduce gives to all devices whole, and the argument that is sharded over its axes."""
 
     collective: Collective

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from ....parsers.hlo.fields import number
+from ....parsers.record import Record
 from ....parsers.sharding_syntax.mesh import AxisRef, MeshSyntax, join_axes
 from ...catalog.spellings import KIND_OF
 from ...collectives.context import context_of
@@ -24,8 +25,7 @@ from .compiled import in_hlo, saving
 from .hlo_blocks import UsedBlocks, used_blocks
 
 
-@dataclass(frozen=True, slots=True)
-class Unformed:
+class Unformed(Record, frozen=True):
     """A collective of the compiled program, and those of its results of which each device uses its own block alone."""
 
     collective: Collective

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ....parsers.record import Record
 from ...capture.protocol.values import Apart, Reference
 from ...report import ProbedValue, Report
 from ...units import plural
@@ -22,8 +22,7 @@ LONG = 1e6
 """Multiples that are written with an exponent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deviation:
+class Deviation(Record, frozen=True):
     """One value in all iterations and on all devices where it differs; `first` is the first in program order."""
 
     differs: tuple[Apart, ...]

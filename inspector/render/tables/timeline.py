@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from ....parsers.hlo import Instruction
+from ....parsers.record import Record
 from ...collectives.spelled import axes_text, kind_text
 from ...pipeline import timeline
 from ...report import Report
@@ -27,8 +27,7 @@ BRIEF = 1000
 EMPTY = "Not available: there are no figures for this device; compile for a target, as in --target tpu:v5p:2x2x2."
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Record, frozen=True):
     """Activities without a transfer between them, or one transfer or loop, and the second that it begins at."""
 
     activities: tuple[Activity, ...]

@@ -1,0 +1,38 @@
+"""Values whose fields never change: equal to others of their class with equal fields, and hashed so.
+
+They are structs of msgspec, whose methods are of C: a report makes hundreds of thousands of them, and of a dataclass
+each takes ten times as long, and the class itself 0.4 ms.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+Fields = dict[str, dataclasses.Field[Any]]
+
+
+class _Fields:
+    """The fields of a record's class, as the functions of `dataclasses` want them."""
+
+    def __init__(self) -> None:
+        self._known: dict[type[Struct], Fields] = {}
+
+    def __get__(self, instance: Struct | None, owner: type[Struct]) -> Fields:
+        if owner not in self._known:
+            types: dict[str, Any] = {}
+            for base in reversed(owner.__mro__):
+                types |= getattr(base, "__annotations__", {})
+            made: Any = dataclasses.make_dataclass(
+                owner.__name__, [(name, types[name]) for name in owner.__struct_fields__]
+            )
+            self._known[owner] = made.__dataclass_fields__
+        return self._known[owner]
+
+
+class Record(Struct, frozen=True):
+    """The base of all of them; `dataclasses.replace` and `dataclasses.fields` take them for dataclasses."""
+
+    __dataclass_fields__: ClassVar[Fields] = _Fields()  # type: ignore[assignment]
