@@ -189,7 +189,8 @@ def with_words(kind: type, known: set[type]) -> Iterator[str]:
     if kind in known:
         return
     known.add(kind)
-    for name, hint in typing.get_type_hints(kind).items():
+    hints = typing.get_type_hints(kind)
+    for name, hint in ((field.name, hints[field.name]) for field in fields(kind)):
         parts = [*parts_of(hint)]
         if str in parts:
             yield name
