@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from importlib import import_module
+from typing import NamedTuple
 
-from shardscope.parsers.record import Record
 
-
-class Command(Record, frozen=True):
+class Command(NamedTuple):
     """The functions of a command's module.
 
     `configure` adds the command's arguments to its parser; `run` returns the exit code. The module's docstring
