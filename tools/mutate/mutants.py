@@ -20,7 +20,7 @@ OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 }  # fmt: skip
 
 
-UNSEEN = ("strict", "timeout", "compresslevel")
+UNSEEN = ("strict", "timeout", "compresslevel", "maxsize")
 """Arguments that change no result: a check of what is so anyway, a time, a size."""
 
 
