@@ -19,18 +19,21 @@ import pytest
 from rich.console import Console
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.diff.targets import compare as compared
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html import report_page
 from shardscope.inspector.render.json import to_json
 from shardscope.inspector.render.json.diff import diff_to_json
 from shardscope.inspector.render.markdown import diff_to_markdown, to_markdown
 from shardscope.inspector.render.sarif import to_sarif
-from shardscope.inspector.render.tables import TABLES
+from shardscope.inspector.render.tables import TABLES, comparison
+from shardscope.inspector.render.tables.traces import programs
 from shardscope.inspector.render.text import print_report
 from shardscope.inspector.render.text.comparison import print_diff
 from shardscope.inspector.render.why_lines import cause_line, why_line
 from shardscope.inspector.report import Report
 from shardscope.inspector.selection.selection import Place, StagePlace, linked
+from shardscope.inspector.traces.trace import Trace
 from shardscope.parsers.source import Source
 
 from .complete import kept
@@ -106,7 +109,13 @@ def test_layouts_of_tables(request: pytest.FixtureRequest) -> None:
     """The least width of each column, and which is left out first: few captures need as many as to show it."""
     lines = []
     report = inspect(kept.kept("cube"))
-    for table in (make(report) for make in TABLES):
+    of_targets = (compared(["cpu"] * number, [report] * number) for number in (2, 5))
+    others = (
+        comparison.communication(diff(report, report), ()),
+        *map(comparison.collectives_by_cause, of_targets),
+        programs(Trace(("python",), (), ())),
+    )
+    for table in chain((make(report) for make in TABLES), others):
         lines.append(
             f"{table.id}: {table.title}, key {table.key!r}, {table.most} of a {table.unit}, first {table.first}"
         )
