@@ -6,6 +6,7 @@ import importlib.util
 import math
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import jax
@@ -68,6 +69,18 @@ def test_accounts_of_all_kinds() -> None:
     held = peak_memory(Program(Capture(memory=Memory(arguments=10, outputs=5, temporaries=7, aliased=5, peak=12))))
     assert held is not None
     assert held.bytes == 17
+
+
+def test_a_peak_is_between_what_is_there_all_along_and_all_that_is_there() -> None:
+    """Arguments that no result takes the place of stay, and temporaries are there; what is aliased counts once."""
+    for arguments, outputs, temporaries, aliased, peak in product(range(3), range(2), range(3), range(3), range(8)):
+        memory = Memory(arguments, outputs, temporaries, aliased, peak=peak)
+        found = peak_memory(Program(Capture(memory=memory)))
+        stays, every = max(arguments - aliased, 0) + temporaries, arguments + outputs + temporaries - aliased
+        if found is None:
+            assert every == peak == 0
+        elif every > 0:
+            assert (found.bytes, found.peak) == (every, peak if stays <= peak <= every else None)
 
 
 @pytest.mark.parametrize("cores", [1, 2])
