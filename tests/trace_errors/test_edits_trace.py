@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,10 +15,13 @@ import pytest
 from jax import lax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from shardscope.inspector.capture.model import Capture, Failure
+from shardscope.inspector.capture.model import Capture, Failure, Stage
 from shardscope.inspector.capture.worker.failures import user_stack
+from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
 from shardscope.inspector.findings.fixes.apply import edited
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Report
 from shardscope.inspector.trace_errors.explain import EXPLAINERS, Explanation
 from shardscope.inspector.trace_errors.failed import Failed
 from shardscope.parsers.source import Source
@@ -56,16 +61,23 @@ def traced(text: str, specs: Sequence[Any]) -> None:
 
 
 def explained(call: str, specs: Sequence[Any]) -> tuple[Explanation | None, int, int]:
-    """The explanation of a function's failure; with how many edits it traces, and how many there are."""
+    """The explanation of a failing call; with how many edits it traces, and how many there are."""
     text = f"import jax\nimport jax.numpy as jnp\nfrom jax import lax\n\ndef function(a, b, c):\n    return {call}\n"
+    return explained_of(text, lambda text: traced(text, specs))
+
+
+def explained_of(
+    text: str, trace: Callable[[str], object], unchecked: Callable[[], Report | None] = lambda: None
+) -> tuple[Explanation | None, int, int]:
+    """The same of a script that is traced in some way."""
     try:
-        traced(text, specs)
+        trace(text)
     except Exception as error:
         said, stack = str(error), user_stack(error)
     else:
         return None, 0, 0
     program = Program(Capture(script_text=Source("script.py", text.encode())))
-    failed = Failed(program, Failure("function", said, "trace", said=said, stack=stack), lambda: None)
+    failed = Failed(program, Failure("function", said, "trace", said=said, stack=stack), unchecked)
     pattern, explain = next((pattern, explain) for pattern, explain in EXPLAINERS if pattern.search(said))
     match = pattern.search(said)
     assert match is not None
@@ -76,7 +88,7 @@ def explained(call: str, specs: Sequence[Any]) -> tuple[Explanation | None, int,
         changed = edited(program, each)
         assert changed is not None
         with suppress(Exception):
-            traced(changed["script.py"].decode(), specs)
+            trace(changed["script.py"].decode())
             good += 1
     return found, good, len(edits)
 
@@ -128,3 +140,53 @@ def test_with_each_edit_other_calls_trace(call: str) -> None:
 def test_of_several_ways_to_write_an_update_one_is_right() -> None:
     _, good, count = explained("a.at[jnp.arange(8)].add(b)", (("x", None), (None, "y")))
     assert 0 < good < count
+
+
+BROKEN = Path(__file__).with_name("broken.py").read_text().replace("jax.make_mesh(", "jax.sharding.AbstractMesh(")
+
+
+def jaxpr_of(text: str, name: str, **options: bool) -> Any:
+    """A function of a script, which is executed with some options of each shard_map."""
+    names: dict[str, Any] = {}
+    real = jax.shard_map
+    try:
+        jax.shard_map = partial(real, **options) if options else real  # type: ignore[assignment]
+        exec(compile(text, "script.py", "exec"), names)
+        return jax.make_jaxpr(names[name])(*names[f"{name}_inputs"])
+    finally:
+        jax.shard_map = real
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "count", "steps"),
+    [
+        ("two_results", 1, 3, 6),
+        ("only_axis", 3, 3, 3),
+        ("gathered", 4, 4, 2),
+        ("cast_for_nothing", 4, 4, 2),
+        ("carried", 1, 1, 4),
+        ("counted", 1, 1, 3),
+        ("branched", 1, 2, 2),
+        ("reduced_over_too_much", 2, 2, 1),
+        ("cast_twice", 1, 1, 1),
+        ("too_few_dimensions", 1, 1, 1),
+        ("left_open", 1, 2, 1),
+        ("other_sums", 1, 1, 2),
+        ("unlike_operands", 2, 4, 2),
+        ("illegal_product", 2, 5, 2),
+        ("open_lookup", 2, 4, 2),
+        ("joined", 2, 4, 2),
+        ("along", 1, 2, 1),
+    ],
+)
+def test_a_broken_function_traces_with_some_edits(name: str, good: int, count: int, steps: int) -> None:
+    """Of edits that are tried later some may not do; the story is from a trace without checks."""
+
+    def unchecked() -> Report:
+        table = Table(jaxpr_of(BROKEN, name, check_vma=False))
+        stage = Stage("jaxpr", "jaxpr", Source("jaxpr", table.encode()))
+        return inspect(Capture(stages=(stage,), script_text=Source("script.py", BROKEN.encode())))
+
+    found, *counted = explained_of(BROKEN, lambda text: jaxpr_of(text, name), unchecked)
+    assert found is not None
+    assert (*counted, len(found.steps)) == (good, count, steps)
