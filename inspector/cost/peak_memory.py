@@ -37,28 +37,37 @@ def peak_memory(program: Program) -> PeakMemory | None:
 
     The capacity is that of the device on a target that there are figures for.
     """
-    capture, stage = program.capture, program.stage("hlo")
-    parts = capture.memory or Memory()
-    listed = b"" if capture.peak is None else capture.peak.data
-    alive = (
-        _made_by(listed, None)
-        if stage is None
-        else _alive(stage, listed, is_tpu(program), context_of(program).differentiated)
-    )
+    parts, stage = program.capture.memory or Memory(), program.stage("hlo")
     known = known_sum((parts.arguments, parts.outputs, parts.temporaries))
     taken = None if known is None else known + (parts.code or 0) - (parts.aliased or 0)
-    if not taken and not parts.peak and not alive:
-        return None
+    size = taken or parts.peak
+    if not size:
+        alive = alive_at_peak(program)
+        if not alive:
+            return None
+        size = sum(value.bytes for value in alive if not value.elsewhere)
     machine = machine_of(program)
     capacity = None if machine is None else int(machine.chip.figure("hbm_bytes") * machine.share)
     return PeakMemory(
-        bytes=taken or parts.peak or sum(value.bytes for value in alive if not value.elsewhere),
+        bytes=size,
         capacity=capacity,
-        alive=alive,
         peak=parts.peak if _is_plausible(program, parts, taken) else None,
         host=parts.host,
         transfers=() if stage is None else host_transfers(stage),
     )
+
+
+def alive_at_peak(program: Program) -> tuple[LiveValue, ...]:
+    """Return the values that are alive when the program takes most memory, the largest ones, these first.
+
+    They are those of the schedule, before values share buffers.
+    """
+    stage, peak = program.stage("hlo"), program.capture.peak
+    if peak is None:
+        return ()
+    if stage is None:
+        return _made_by(peak.data, None)
+    return _alive(stage, peak.data, is_tpu(program), context_of(program).differentiated)
 
 
 def _is_plausible(program: Program, parts: Memory, taken: int | None) -> bool:

@@ -134,17 +134,15 @@ class HostTransfer(Record, frozen=True):
 
 
 class PeakMemory(Record, frozen=True):
-    """The memory that the program takes on one device, and what is alive when it takes most, largest first.
+    """The memory that the program takes on one device.
 
     `bytes` are those of its arguments, outputs, temporaries and code together, each byte counted once. `peak` is the
-    compiler's own figure of the most that is in use, None where it contradicts these parts. What is `alive` is of the
-    schedule, before values share buffers. `capacity` is that of a device of the target, None where it is not known;
-    `host` is what is taken of the host's memory for each device.
+    compiler's own figure of the most that is in use, None where it contradicts these parts. `capacity` is that of a
+    device of the target, None where it is not known; `host` is what is taken of the host's memory for each device.
     """
 
     bytes: int
     capacity: int | None
-    alive: tuple[LiveValue, ...] = ()
     peak: int | None = None
     host: int | None = None
     transfers: tuple[HostTransfer, ...] = ()

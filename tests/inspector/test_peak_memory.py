@@ -17,7 +17,7 @@ from shardscope.inspector.capture.model import Capture, Memory, Stage
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.cost.host_transfers import host_transfers, is_on_host
 from shardscope.inspector.cost.memory_curve import alive_bytes
-from shardscope.inspector.cost.peak_memory import peak_memory, scheduled_instructions
+from shardscope.inspector.cost.peak_memory import alive_at_peak, peak_memory, scheduled_instructions
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
@@ -41,17 +41,18 @@ def test_every_value_has_its_instruction_and_size(trained: Capture) -> None:
     if jax.__version_info__ < (0, 10):
         assert trained.peak is None
         pytest.skip("XLA of that time writes no live ranges for the CPU")
-    assert peak.alive
+    alive = alive_at_peak(Program(trained))
+    assert alive
     parts = trained.memory
     assert parts is not None
     assert peak.bytes == (parts.arguments or 0) + (parts.outputs or 0) + (parts.temporaries or 0) - (parts.aliased or 0)
     assert peak.peak is None, "XLA's figure for CPUs leaves temporaries out"
     assert peak.capacity is None
     assert peak.fits is None
-    assert [value.bytes for value in peak.alive] == sorted((value.bytes for value in peak.alive), reverse=True)
-    arguments = [value for value in peak.alive if value.opcode == "argument"]
+    assert [value.bytes for value in alive] == sorted((value.bytes for value in alive), reverse=True)
+    arguments = [value for value in alive if value.opcode == "argument"]
     assert {value.op_name for value in arguments} <= {value.path for value in trained.arguments}
-    for value in peak.alive:
+    for value in alive:
         assert value.type, value
         type = str(value.type)
         if type.startswith("f32["):
@@ -60,7 +61,7 @@ def test_every_value_has_its_instruction_and_size(trained: Capture) -> None:
             for size in dims:
                 elements *= size
             assert value.bytes == 4 * elements
-    assert any(value.source.frame is not None for value in peak.alive)
+    assert any(value.source.frame is not None for value in alive)
 
 
 def test_accounts_of_all_kinds() -> None:
@@ -97,10 +98,9 @@ def test_a_broken_list_is_no_error(trained: Capture) -> None:
     broken = Source(
         "peak", b"Live ranges at 5\n    a{0: 12\n    %{}: x bytes\n    \xff{}: 8 bytes (cumulative: 8 bytes)\n"
     )
-    peak = peak_memory(Program(replace(trained, peak=broken)))
-    assert peak is not None
-    assert [value.bytes for value in peak.alive] == [8]
-    assert peak.alive[0].source.frame is None
+    (found,) = alive_at_peak(Program(replace(trained, peak=broken)))
+    assert found.bytes == 8
+    assert found.source.frame is None
 
 
 OFFLOADED = """
@@ -135,8 +135,9 @@ def test_what_is_on_the_host_is_copied_there_and_back(tmp_path: Path) -> None:
     assert peak.host == 2 * part
     assert parts.arguments == part
     assert peak.bytes == part + (parts.outputs or 0) + (parts.temporaries or 0) + (parts.code or 0)
-    assert {value.on_host for value in peak.alive if value.op_name == "moments"} == {True}
-    assert {value.on_host for value in peak.alive if value.op_name == "gradient"} == {False}
+    alive = alive_at_peak(Program(found))
+    assert {value.on_host for value in alive if value.op_name == "moments"} == {True}
+    assert {value.on_host for value in alive if value.op_name == "gradient"} == {False}
 
 
 UPDATED = "((bf16[8,64]{1,0:S(5)}, bf16[1,64]{1,0}, s32[], s32[]), bf16[8,64]{1,0:S(5)}, u32[])"
@@ -213,9 +214,8 @@ def test_the_slice_alone_is_moved(text: str, direction: str | None) -> None:
 
 def test_what_the_optimizer_makes_is_of_no_pass(sample: SampleCapture) -> None:
     """JAX names transformations in the names of both passes, and in no others."""
-    peak = inspect(sample("transformer:train_step")).peak
-    assert peak is not None
-    named = [value for value in peak.alive if value.op_name.startswith("jit(") and value.opcode != "argument"]
+    alive = alive_at_peak(Program(sample("transformer:train_step")))
+    named = [value for value in alive if value.op_name.startswith("jit(") and value.opcode != "argument"]
     others = {value.direction for value in named if "jvp(" not in value.op_name}
     assert others <= {"unknown"}
     assert {value.direction for value in named if "jvp(" in value.op_name} <= {"forward", "backward", "recompute"}

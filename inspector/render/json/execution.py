@@ -10,7 +10,8 @@ from msgspec import Struct, field
 
 from ... import report
 from ...capture import model
-from ...report import PeakMemory, Report
+from ...cost.peak_memory import alive_at_peak
+from ...report import Report
 from ...values.elements import Element, shard_bits, shard_elements
 from .gradients import Gradients
 from .shaped import SourceRef, at, shaped
@@ -261,9 +262,11 @@ def _transfer(found: report.HostTransfer) -> HostTransfer:
     return shaped(HostTransfer, found, **at(found.source), type=str(found.type))
 
 
-def memory_of(memory: model.Memory, peak: PeakMemory | None, details: Collection[str]) -> Memory:
+def memory_of(memory: model.Memory, found: report.Report, details: Collection[str]) -> Memory:
     """The compiler's account in its JSON shape, with the largest values of the peak, or all of them."""
-    alive = () if peak is None else peak.alive if {"memory", "values"} & set(details) else peak.alive[:MAX_ALIVE]
+    peak, alive = found.peak, alive_at_peak(found.program)
+    if not {"memory", "values"} & set(details):
+        alive = alive[:MAX_ALIVE]
     return shaped(
         Memory,
         memory,

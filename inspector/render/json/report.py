@@ -139,7 +139,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         findings=[finding_of(each, in_full="findings" in details) for each in found.findings],
         suppressed=list(map(suppressed_of, found.suppressed)),
         execution=execution_of(found, details),
-        memory=None if capture.memory is None else memory_of(capture.memory, found.peak, details),
+        memory=None if capture.memory is None else memory_of(capture.memory, found, details),
         cost=None if found.cost is None else cost_of(found.cost),
         messages=list(map(message_of, found.messages)),
         passes=[

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...capture.model import Memory
 from ...collectives.spelled import axes_text, kind_text
+from ...cost.peak_memory import alive_at_peak
 from ...report import Collective, LiveValue, PeakMemory, Report
 from ...report.cost import Estimate, FunctionCost, Term
 from ...units import format_bytes, format_count, format_seconds
@@ -91,7 +92,8 @@ def memory(report: Report) -> Table:
     """Live values at the peak: those of one type from one line as one row."""
     account, peak = report.capture.memory, report.peak
     alike: dict[tuple[str, str, str, str], list[LiveValue]] = {}
-    for value in peak.alive if peak is not None and account is not None else ():
+    alive = () if account is None else alive_at_peak(report.program)
+    for value in alive:
         place = value.source.text(report.script) or value.op_name or value.name
         where = " on the host" if value.on_host else " in VMEM" if value.in_vmem else ""
         type = f"{value.type or ''}{where}"
@@ -103,15 +105,16 @@ def memory(report: Report) -> Table:
         columns=titled("alive at the peak", "", "type", "pass", "from", right=("alive at the peak",)),
         rows=tuple(_memory_row(key, values) for key, values in ordered),
         heading="" if account is None else f"Memory per device{_verdict(peak)}",
-        above=() if account is None else tuple(_account(account, peak, report)),
+        above=() if account is None else tuple(_account(account, alive, report)),
         empty_text="Not available: the program was not compiled here." if account is None else "",
         most=12,
         unit="line",
     )
 
 
-def _account(account: Memory, peak: PeakMemory | None, report: Report) -> Iterator[str]:
+def _account(account: Memory, alive: Sequence[LiveValue], report: Report) -> Iterator[str]:
     """The parts with their sum, the host's memory with copies there and back, and what the listed values add up to."""
+    peak = report.peak
     parts = {
         "arguments": account.arguments,
         "outputs": account.outputs,
@@ -131,9 +134,9 @@ def _account(account: Memory, peak: PeakMemory | None, report: Report) -> Iterat
         runs = "" if transfer.executions == 1 else f" × {transfer.executions or '?'}"
         place = transfer.source.text(report.script) or transfer.name
         yield f"copied {transfer.direction}: {format_bytes(transfer.bytes)}{runs}, {transfer.type} ({place})"
-    alive = sum(value.bytes for value in peak.alive if not value.elsewhere)
-    if alive > peak.bytes and all(value.type is not None for value in peak.alive):
-        yield f"the values alive at the peak are {format_bytes(alive)} together: some share memory, or are constants"
+    together = sum(value.bytes for value in alive if not value.elsewhere)
+    if together > peak.bytes and all(value.type is not None for value in alive):
+        yield f"the values alive at the peak are {format_bytes(together)} together: some share memory, or are constants"
 
 
 def _memory_row(key: tuple[str, str, str, str], values: list[LiveValue]) -> Row:
