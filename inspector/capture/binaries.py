@@ -34,7 +34,7 @@ def text_of(name: str, data: bytes, python: str | None) -> bytes:
             check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "strerror", None) or f"no end after {TIMEOUT_S:.0f} s"
+        reason = getattr(error, "strerror", None) or f"timed out after {TIMEOUT_S:.0f} s"
         raise CaptureError(f"{name} is {what}, and {interpreter} cannot print it: {reason}") from error
     if done.returncode == 0:
         return done.stdout

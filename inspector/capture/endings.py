@@ -53,8 +53,8 @@ def exited(failure: Failure, ending: Ending) -> Failure:
 
 def timed_out(seconds: float, phase: Phase, ending: Ending, workspace: Path) -> Failure:
     """It was still busy when its time was up."""
-    message = f"no end after {seconds:g} s: was still {PHASES[phase]}"
-    words = last_words(ending, workspace).replace("Fatal Python error: Aborted", "Python was here:")
+    message = f"timed out after {seconds:g} s, while {PHASES[phase]}"
+    words = last_words(ending, workspace).replace("Fatal Python error: Aborted", "Stack at the timeout:")
     return Failure("died", message, phase, words, "allow more with --timeout")
 
 

@@ -162,7 +162,7 @@ class Propagation:
             process.communicate(job, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             _reap(process)
-            return f"no end after {TIMEOUT_S:.0f} s"
+            return f"timed out after {TIMEOUT_S:.0f} s"
         if process.returncode == 0 and destination.is_file():
             return Propagated(destination.read_bytes(), round(time.perf_counter() - started, 6))
         return self._last_words(process.returncode)

@@ -258,8 +258,18 @@ class Judge:
             return True
         is_ring = {source for source, _ in collective.pairs} == {to for _, to in collective.pairs}
         is_rolled = is_ring if collective.op_name is None else not names.isdisjoint(ROLLED)
-        is_rolled = is_rolled and all(source != to for source, to in collective.pairs)
+        if not is_rolled:
+            return is_ring and self._circulates(collective, instruction)
+        is_rolled = all(source != to for source, to in collective.pairs)
         return is_rolled and any(self.flow.depends(each, {instruction}) for each in self.flow.operands(instruction))
+
+    def _circulates(self, collective: Collective, instruction: Instruction) -> bool:
+        """Return whether it passes on what it received, or adds to it, as in matmuls that overlap with gathers."""
+        alike = self.permutes.get((collective.computation, collective.pairs), ())
+        sources = [each for operand in self.flow.operands(instruction) for each in self.flow.sources(operand, alike)]
+        made = [Place(each.instruction) for each in sources if each.kind in MADE]
+        is_passed_on = any(each.kind == "stop" for each in sources)
+        return is_passed_on and not any(self.flow.depends(each, alike) for each in made)
 
     def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:
         """A stage of matmuls computes what is sent from what was received; a ring passes it on, or adds to it."""

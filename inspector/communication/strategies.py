@@ -114,7 +114,7 @@ def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collect
     for strategy in ("pipeline", "ring exchange"):
         members = [each for each, purpose in zip(listed, found, strict=True) if purpose.strategy == strategy]
         for number, each in enumerate(listed):
-            if found[number].strategy == "other" and _begins(flow, each, members):
+            if found[number].strategy in ("other", "resharding") and _begins(flow, each, members):
                 found[number] = Purpose(strategy)
     for number, each in enumerate(listed):
         if found[number].strategy in SUMMED and each.axes in staged and judge.collects_stages(each):

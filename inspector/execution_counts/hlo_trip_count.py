@@ -55,8 +55,9 @@ def trip_count(loop: Instruction, module: HloModule) -> int | None:
     test = None if condition is None else _test(condition, module)
     if test is None or body is None or body.root is None or test.carried.index is None:
         return None
-    start = _element(_Evaluation(module, {}).operand(loop, 0), test.carried.index)
-    step = _element(_Evaluation(module, {0: Carried(None)}).of(body.root), test.carried.index)
+    carried = loop.computation.instruction(loop.operands[0]) if loop.operands else None
+    start = None if carried is None else _Evaluation(module, {}).element(carried, test.carried.index)
+    step = _Evaluation(module, {0: Carried(None)}).element(body.root, test.carried.index)
     if not isinstance(start, int) or not isinstance(step, Carried) or step.index != test.carried.index:
         return None
     return count(start + test.carried.offset, step.offset, test.direction, test.bound)
@@ -101,6 +102,12 @@ class _Evaluation:
         operand = user.computation.instruction(names[number]) if number < len(names) else None
         return None if operand is None else self.of(operand)
 
+    def element(self, instruction: Instruction, index: int) -> Value:
+        """An element of an instruction's result; the others of a tuple are not looked at."""
+        if instruction.opcode == "tuple":
+            return self.operand(instruction, index)
+        return _element(self.of(instruction), index)
+
     def of(self, instruction: Instruction) -> Value:
         if self._steps == 0:
             return None
@@ -114,7 +121,8 @@ class _Evaluation:
                 return tuple(self.operand(instruction, number) for number in range(len(instruction.operands)))
             case "get-tuple-element":
                 index = _integer(instruction.attributes.get("index"))
-                return None if index is None else _element(self.operand(instruction, 0), index)
+                of = instruction.computation.instruction(instruction.operands[0]) if instruction.operands else None
+                return None if index is None or of is None else self.element(of, index)
             case "add":
                 return _sum(self.operand(instruction, 0), self.operand(instruction, 1))
             case "subtract":

@@ -73,8 +73,8 @@ def _described(text: str, platform: Literal["tpu", "gpu"], parts: list[str]) -> 
     chips = chips_of(platform)
     chip = chips.get(parts[0].lower()) if parts else None
     if chip is None:
-        named = f"there is no {platform.upper()} {parts[0]!r}" if parts and parts[0] else "which chip"
-        raise _error(text, f"{named}: {', '.join(chips)} are known")
+        named = f"unknown {platform.upper()} {parts[0]!r}" if parts and parts[0] else f"add a {platform.upper()}"
+        raise _error(text, f"{named}; known: {', '.join(chips)}")
     cores = platform == "tpu" and len(parts) == 3 and parts[2] == "cores"
     match = _PART.fullmatch(parts[1]) if len(parts) == 2 + cores else None
     if match is None or (platform == "gpu" and match["slices"]):

@@ -111,7 +111,7 @@ def test_interpreters_that_cannot(captured: Captured, tmp_path: Any) -> None:
     assert "has no jax" in told(captured(script, python=str(empty / "bin/python")))
     assert "cannot run /no/such/python: No such file or directory" in told(captured(script, python="/no/such/python"))
     assert "does not run as a Python interpreter" in told(captured(script, python="/bin/ls"))
-    assert "there is no TPU 'v9'" in told(captured(script, target="tpu:v9"))
+    assert "unknown TPU 'v9'" in told(captured(script, target="tpu:v9"))
     assert "cannot run /no/such/folder: No such file" in told(captured(script, directory="/no/such/folder"))
 
 
@@ -190,7 +190,7 @@ def test_a_notebook_is_no_script(named: str) -> None:
 
 def test_axes_that_no_mesh_has(captured: Captured) -> None:
     text = told(captured(SCRIPT.format(default=1), args=("f32[8]@z",)))
-    assert "no mesh has the axes z that --arg names; meshes found: ('x', 'y')" in text
+    assert "--arg names the axis z, but the axes of the mesh are (x, y)" in text
 
 
 @pytest.mark.parametrize(

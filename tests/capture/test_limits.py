@@ -332,7 +332,7 @@ def test_how_a_process_ended(script: str, said: str, tmp_path: Path) -> None:
 def test_the_last_words_are_the_end(size: int, tmp_path: Path) -> None:
     text = ("x" * size)[:-3] + "end"
     failure = timed_out(2.5, "run", Ending(-signal.SIGABRT, None, b"", text.encode()), tmp_path)
-    assert "no end after 2.5 s" in failure.message
+    assert "timed out after 2.5 s" in failure.message
     assert failure.details == (text if size <= LAST_WORDS else "…" + text[-LAST_WORDS:])
 
 

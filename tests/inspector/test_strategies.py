@@ -726,7 +726,8 @@ def loss(params, x):
     x = jax.lax.conv(x, params["kernel"], (1, 1), "SAME")
     shape = x.shape
     x = (x - x.mean((1, 2, 3), keepdims=True)).reshape(*shape[:2], -1)
-    normed = jax.vmap(lambda x: x * params["scale"][:, None] + params["bias"][:, None])(x)
+    wide = {name: jnp.broadcast_to(params[name][:, None], x.shape[1:]) for name in ("scale", "bias")}
+    normed = jax.vmap(lambda x: x * wide["scale"] + wide["bias"])(x)
     return jnp.square(jnp.tanh(normed)).mean()
 
 @jax.jit
@@ -782,3 +783,61 @@ def test_gathered_indices_are_no_tensor_parallelism(dtype: str, strategy: str) -
     stage = Stage("hlo", "hlo", Source("module.hlo", INDICES.replace("s32", dtype).encode()))
     found = {each.kind: each.strategy for each in inspect(Capture(stages=(stage,), complete=True)).communication}
     assert found == {"all-reduce": "tensor parallelism", "all-gather": strategy}
+
+
+WINDOWED = """HloModule windowed, replica_count=1, num_partitions=4
+
+condition {
+  state = (s32[], f32[8,8], f32[8,8], f32[8,8], s32[]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  bound = s32[] constant(4)
+  ROOT more = pred[] compare(i, bound), direction=LT
+}
+
+body {
+  state = (s32[], f32[8,8], f32[8,8], f32[8,8], s32[]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  x = f32[8,8] get-tuple-element(state), index=1
+  part = f32[8,8] get-tuple-element(state), index=2
+  total = f32[8,8] get-tuple-element(state), index=3
+  other = s32[] get-tuple-element(state), index=4
+  product = f32[8,8] dot(x, part), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  sent = f32[8,8] collective-permute(SENT), channel_id=1, source_target_pairs=PAIRS, NAMED
+  added = f32[8,8] add(total, product)
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT states = (s32[], f32[8,8], f32[8,8], f32[8,8], s32[]) tuple(next, x, sent, added, other)
+}
+
+ENTRY main {
+  x = f32[8,8] parameter(0)
+  w = f32[8,8] parameter(1)
+  zero = s32[] constant(0)
+  k0 = s32[] constant(7)
+CHAIN
+  first = f32[8,8] collective-permute(w), channel_id=2, source_target_pairs=PAIRS, NAMED
+  state = (s32[], f32[8,8], f32[8,8], f32[8,8], s32[]) tuple(zero, x, first, x, k300)
+  loop = (s32[], f32[8,8], f32[8,8], f32[8,8], s32[]) while(state), condition=condition, body=body
+  ROOT out = f32[8,8] get-tuple-element(loop), index=3
+}
+"""
+"""A matmul that overlaps with the gather of its operand, as XLA writes it: parts of `w` go around."""
+
+
+@pytest.mark.parametrize(
+    ("sent", "pairs", "strategies"),
+    [
+        ("part", "{0,1},{1,2},{2,3},{3,0}", {"ring exchange": 2}),
+        ("part", "{0,1},{1,2},{2,3}", {"resharding": 2}),  # edges of parts: the last one is sent nowhere
+        ("product", "{0,1},{1,2},{2,3},{3,0}", {"resharding": 2}),
+    ],
+)
+def test_overlapped_matmuls_are_ring_exchanges(sent: str, pairs: str, strategies: dict[str, int]) -> None:
+    """Four rounds and the first exchange; what else the loop carries does not matter to the count."""
+    chain = "\n".join(f"  k{number + 1} = s32[] add(k{number}, k0)" for number in range(300))
+    text = (
+        WINDOWED.replace("SENT", sent).replace("PAIRS", f"{{{pairs}}}").replace("CHAIN", chain).replace("NAMED", NAMED)
+    )
+    final = Capture(stages=(Stage("hlo", "hlo", Source("module.hlo", text.encode())),), complete=True)
+    assert purposes(final) == strategies
+    assert sorted(each.executions or 0 for each in inspect(final).collectives) == [1, 4]

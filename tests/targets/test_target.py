@@ -44,7 +44,7 @@ def test_number_of_devices(text: str, devices: int | None) -> None:
         ("local:2", "nothing after it"),
         ("tpu", "v5p"),
         ("tpu:", "v5p"),
-        ("tpu:v9:2x2", "no TPU 'v9': v3, v4, v5e"),
+        ("tpu:v9:2x2", "unknown TPU 'v9'; known: v3, v4, v5e"),
         ("tpu:v5p", "tpu:v5p:4x4x4"),
         ("tpu:v5p:4x", "tpu:v5p:4x4x4"),
         ("tpu:v5p:0x4x4", "zero"),
@@ -58,7 +58,7 @@ def test_number_of_devices(text: str, devices: int | None) -> None:
         ("gpu:h100:16", "8x4"),
         ("gpu:h100:8x2x2", "nodes"),
         ("gpu:h100:8*2", "add a size"),
-        ("gpu:h1000:8", "no GPU 'h1000'"),
+        ("gpu:h1000:8", "unknown GPU 'h1000'"),
         ("tpu:v5p:٤x٤x٤", "add a size"),
     ],
 )

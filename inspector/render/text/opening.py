@@ -42,7 +42,8 @@ def failure(report: Report, *, in_full: bool = True) -> RenderableType | None:
     lines += [data(line) for line in shown]
     if why.hint:
         lines.append(Text.assemble(("hint: ", "bold"), data(why.hint)))
-    return section(f"Stopped while {PHASES[why.phase]}", lines)
+    is_begun = why.kind != "usage" or report.capture.subject is not None
+    return section(f"Stopped while {PHASES[why.phase]}" if is_begun else "", lines)
 
 
 def explanation(report: Report) -> RenderableType | None:

@@ -91,9 +91,10 @@ def _mesh_finder(found: Resolved) -> Callable[[frozenset[str]], Any]:
         for mesh in known:
             if axes <= set(mesh.axis_names):
                 return mesh
-        listed = ", ".join(sorted({str(tuple(mesh.axis_names)) for mesh in known})) or "none"
+        listed = " and ".join(sorted({f"({', '.join(mesh.axis_names)})" for mesh in known}))
+        named = f"--arg names the {'axes' if len(axes) > 1 else 'axis'} {', '.join(sorted(axes))}"
         raise UsageError(
-            f"no mesh has the axes {', '.join(sorted(axes))} that --arg names; meshes found: {listed}",
+            f"{named}, but {f'the axes of the mesh are {listed}' if listed else 'no mesh was found'}",
             "a mesh is found where jax.set_mesh set it, in the shard_map, or among the script's globals",
         )
 

@@ -33,13 +33,24 @@ def enter_context(request: Request, found: Resolved, stack: ExitStack, channel: 
         names, sizes = zip(*request.mesh, strict=True)
         stack.enter_context(set_mesh(jax.make_mesh(sizes, names, axis_types=(AxisType.Auto,) * len(sizes))))
     if request.context is not None:
-        stack.enter_context(_manager(request.context, attribute(request.context, found, "--context")))
+        stack.enter_context(_manager(request.context, _named(request.context, found)))
     if request.mesh or request.context is not None or any(meshes_in_context()):
         return
     for node, manager in _around_calls(found):
         place = f"{variable(found.module, '__file__')}:{node.lineno}"
         channel.tell("info", f"runs under {ast.unparse(node)}, as where the script calls it", place)
         stack.enter_context(manager)
+
+
+def _named(name: str, found: Resolved) -> Any:
+    """The value of that name; where there is none, the hint is the names of the script's meshes."""
+    try:
+        return attribute(name, found, "--context")
+    except UsageError as error:
+        meshes = [name for name, value in vars(found.module).items() if isinstance(value, Mesh)]
+        if not meshes:
+            raise
+        raise UsageError(str(error), f"meshes of the script: {', '.join(meshes)}") from None
 
 
 def _manager(name: str, value: Any) -> AbstractContextManager[Any]:

@@ -62,8 +62,9 @@ def find_script(function: str) -> Path | None:
     if not name:
         defined = _top_level_functions(path) if is_file(place) else []
         listed = f"; {place} defines {', '.join(defined)}" if defined else ""
-        example = defined[0] if defined else "fn"
-        raise UsageError(f"which function? {function} names none{listed}", f"write {place}:{example}")
+        taking = [each for each in defined if f"{each}_inputs" in defined]
+        example = next(iter(taking or defined), "fn")
+        raise UsageError(f"{function} names no function{listed}", f"for example {place}:{example}")
     return path.resolve() if is_file(place) else None
 
 
@@ -207,5 +208,5 @@ def _module_of(value: Any) -> Any:
 
 
 def _did_you_mean(names: Iterable[str]) -> str | None:
-    listed = " or ".join(names)
-    return f"did you mean {listed}?" if listed else None
+    *others, last = [*names] or [""]
+    return f"did you mean {' or '.join(filter(None, (', '.join(others), last)))}?" if last else None
