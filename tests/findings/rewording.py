@@ -5,12 +5,17 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from shardscope.inspector import findings, report
 from shardscope.inspector.findings import judge, rules
 from shardscope.inspector.findings.rule import Rule
 from shardscope.inspector.report import (
@@ -31,7 +36,7 @@ WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 PROSE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]|^ [a-z]+|^[a-z]+ $")
 """What is said, and not a name: two words one after the other, or a word with a blank at an end of the text."""
 
-SAID = ((Finding, ("message", "evidence")), (FindingPlace, ("what",)), (Fix, ("title",)))
+SAID = {Finding: ("message", "evidence"), FindingPlace: ("what",), Fix: ("title",)}
 """Texts for people in the values that rules give."""
 
 SPELLED = (MovedDimension, ValueDimension, ValueName, BoundaryOrigin, ShardMapOrigin, ConstraintOrigin)
@@ -40,8 +45,10 @@ SPELLED = (MovedDimension, ValueDimension, ValueName, BoundaryOrigin, ShardMapOr
 
 def reword(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every rule say all that it says in other words, and each time in others."""
-    for kind, names in SAID:
-        monkeypatch.setattr(kind, "__init__", _saying_otherwise(kind.__init__, names))
+    modules = [module for name, module in sys.modules.items() if name.startswith(findings.__name__)]
+    for module in (report, *modules):
+        for name, other in _other_words(vars(module)).items():
+            monkeypatch.setattr(module, name, other)
     for kind in SPELLED:
         monkeypatch.setattr(kind, "__str__", lambda self, spelled=kind.__str__: wide(spelled(self)))
     monkeypatch.setattr(judge, "RULES", tuple(map(_reworded, rules.RULES)))
@@ -52,13 +59,16 @@ def wide(text: object) -> object:
     return text.translate(WIDE) if isinstance(text, str) else tuple(map(wide, text))  # type: ignore[call-overload]
 
 
-def _saying_otherwise(make: Callable[..., None], names: tuple[str, ...]) -> Callable[..., None]:
-    def made(self: object, *given: object, **named: object) -> None:
-        make(self, *given, **named)
-        for name in names:
-            object.__setattr__(self, name, wide(getattr(self, name)))
+def _other_words(names: Mapping[str, object]) -> dict[str, object]:
+    """What makes values in a module, by name, so that they say the same in other words."""
+    makers = {id(make): partial(_saying_otherwise, make) for make in (*SAID, replace)}
+    return {name: makers[id(value)] for name, value in names.items() if id(value) in makers}
 
-    return made
+
+def _saying_otherwise(make: Callable[..., Any], *given: object, **named: object) -> object:
+    made = make(*given, **named)
+    said = SAID.get(type(made), ())
+    return replace(made, **{name: wide(getattr(made, name)) for name in said}) if said else made
 
 
 def _reworded(rule: Rule) -> Rule:
@@ -68,6 +78,7 @@ def _reworded(rule: Rule) -> Rule:
     other = ModuleType(module.__name__)
     other.__dict__.update(__package__=module.__package__, __file__=module.__file__)
     exec(compile(ast.fix_missing_locations(tree), str(module.__file__), "exec"), other.__dict__)
+    other.__dict__.update(_other_words(vars(other)))
     found: Rule = other.RULE
     assert found.finds != rule.finds
     return found
