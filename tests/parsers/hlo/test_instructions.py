@@ -187,7 +187,9 @@ def test_what_is_unknown_is_kept_as_text() -> None:
 
 
 def test_a_computation() -> None:
-    found = body("%b = f32[] parameter(1)", "ROOT %c = f32[] add(%a, %b)", "%a = f32[] parameter(0)")
+    lines = "%b = f32[] parameter(1)", "ROOT %c = f32[] add(%a, %b)", "%a = f32[] parameter(0)"
+    found = body(*lines)
+    assert tuple(each.text for each in found.instructions) == lines
     assert [each.name for each in found.parameters] == ["a", "b"]
     assert found.root is found.instruction("c")
     assert found.instruction("d") is None
