@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable, Iterator
+
+from msgspec.structs import force_setattr
+
 from ...parsers.record import Record
+
+MAX_EXECUTIONS = 1 << 63
+"""Nothing runs more often in one run; loops in loops that a file makes up may, by more than a float can hold."""
 
 
 class Execution(Record, frozen=True):
@@ -16,8 +23,31 @@ class Execution(Record, frozen=True):
     loops: tuple[str, ...] = ()
     most: int | None = None
 
+    def __post_init__(self) -> None:
+        """Take for unknown what is beyond belief."""
+        for name in ("count", "most"):
+            number = getattr(self, name)
+            if number is not None and number > MAX_EXECUTIONS:
+                force_setattr(self, name, None)
+
 
 ONCE = Execution(1, most=1)
+UNKNOWN = Execution(None)
+
+
+def callers_first(name: str, known: Container[str], callers: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """Yield what is not known of a computation and all that lead to it, each after its callers.
+
+    Calls in a cycle, which only a broken text has, end at the first computation of the cycle.
+    """
+    waiting, seen = [(name, False)], set[str]()
+    while waiting:
+        each, has_callers = waiting.pop()
+        if has_callers:
+            yield each
+        elif each not in seen and each not in known:
+            seen.add(each)
+            waiting += [(each, True), *((caller, False) for caller in callers(each))]
 
 
 MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}

@@ -9,7 +9,7 @@ from ...parsers.hlo.graph import BRANCHES
 from ..catalog.spellings import HLO_OPCODES, KIND_OF
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
-from .execution import ONCE, Execution
+from .execution import ONCE, UNKNOWN, Execution, callers_first
 from .hlo_trip_count import trip_count
 
 REDUCERS = frozenset(("reduce", "reduce-window", "scatter", "select-and-scatter", "sort", "map")) | frozenset(
@@ -33,9 +33,8 @@ class HloExecutions:
         entry = self.module.entry
         if entry is not None and computation == entry.name:
             return ONCE
-        if computation not in self._known:
-            self._known[computation] = Execution(None)
-            self._known[computation] = self._sum(computation)
+        for name in callers_first(computation, self._known, self._names_of_callers):
+            self._known[name] = ONCE if entry is not None and name == entry.name else self._sum(name)
         return self._known[computation]
 
     def most_of(self, amounts: Mapping[str, int]) -> int | None:
@@ -93,13 +92,16 @@ class HloExecutions:
         most: int | None = 0
         loops: tuple[str, ...] | None = None
         for attribute, caller in self._callers(computation):
-            outer = self.of(caller.computation.name)
+            outer = self._known.get(caller.computation.name, UNKNOWN)
             factor, bound = self._factor(attribute, caller)
             total = _plus(total, outer.count, factor)
             most = _plus(most, outer.most, bound)
             if loops is None:
                 loops = (*outer.loops, caller.name) if caller.opcode == "while" else outer.loops
         return Execution(total, loops or (), most)
+
+    def _names_of_callers(self, computation: str) -> list[str]:
+        return [caller.computation.name for _, caller in self._callers(computation)]
 
     def _callers(self, computation: str) -> Iterator[tuple[str, Instruction]]:
         for attribute, caller in self.module.graph.callers(computation):

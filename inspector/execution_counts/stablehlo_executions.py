@@ -6,9 +6,9 @@ import re
 from functools import cached_property
 
 from ...parsers.errors import ParseError, readable
-from ...parsers.mlir import MlirModule, Operation, function_around
+from ...parsers.mlir import Block, MlirModule, Operation, function_around
 from ..units import known_sum
-from .execution import MIRRORED, ONCE, Execution, count
+from .execution import MIRRORED, ONCE, UNKNOWN, Execution, callers_first, count
 
 _SCALAR = re.compile(r"dense<(-?\d{1,19})>")
 
@@ -47,14 +47,22 @@ class StablehloExecutions:
         return Execution(count, (*around.loops, *reversed(loops)), bound)
 
     def _of_function(self, name: str) -> Execution:
+        found = [*callers_first(name, self._known, self._functions_around_calls)]
+        self._known |= dict.fromkeys(found, UNKNOWN)
+        for each in found:
+            self._known[each] = self._sum(each)
+        return self._known[name]
+
+    def _sum(self, name: str) -> Execution:
         if name == ENTRY or name not in self._calls:
             return ONCE
-        if name not in self._known:
-            self._known[name] = Execution(None)
-            calls = [self.of(call) for call in self._calls[name]]
-            total, most = (known_sum(each) for each in zip(*((call.count, call.most) for call in calls), strict=True))
-            self._known[name] = Execution(total, calls[0].loops, most)
-        return self._known[name]
+        calls = [self.of(call) for call in self._calls[name]]
+        total, most = (known_sum(each) for each in zip(*((call.count, call.most) for call in calls), strict=True))
+        return Execution(total, calls[0].loops, most)
+
+    def _functions_around_calls(self, name: str) -> list[str]:
+        around = map(function_around, self._calls.get(name, ()) if name != ENTRY else ())
+        return [function.name for function in around if function is not None]
 
     @cached_property
     def _calls(self) -> dict[str, list[Operation]]:
@@ -122,20 +130,39 @@ def _step(argument: str, index: int, operations: tuple[Operation, ...]) -> int |
 
 def _outer_constant(name: str, operation: Operation) -> int | None:
     """The constant of that name in one of the blocks around an operation."""
+    kept, key, passed, number = operation.text.kept, f"constant {name}", [], None
     inner, outer = operation, operation.parent
     while outer is not None:
+        passed.append((key, inner.span.start))
+        if passed[-1] in kept:
+            number = kept[passed[-1]]
+            break
         blocks = (block for region in outer.regions for block in region.blocks)
-        around = next((block for block in blocks if inner in block.operations), None)
-        number = None if around is None else _constant(name, around.operations)
+        around = next((block for block in blocks if block.holds(inner)), None)
+        number = None if around is None else _constants(around).get(name)
         if number is not None or outer.name == "func.func":
-            return number
+            break
         inner, outer = outer, outer.parent
-    return None
+    kept |= dict.fromkeys(passed, number)
+    return number
+
+
+def _constants(block: Block) -> dict[str, int]:
+    """The integers among a block's constants, which are read once: many loops may begin in one block."""
+    kept = block.region.operation.text.kept
+    key = ("constants", block.start)
+    if key not in kept:
+        found = ((each, _integer(each)) for each in block.operations if each.name == "stablehlo.constant")
+        kept[key] = {name: number for each, number in found if number is not None for name in each.results}
+    return kept[key]  # type: ignore[no-any-return]
 
 
 def _constant(name: str, operations: tuple[Operation, ...]) -> int | None:
     defined = next((operation for operation in operations if name in operation.results), None)
-    if defined is None or defined.name != "stablehlo.constant":
-        return None
-    scalar = _SCALAR.match(defined.attributes.get("value", ""))
+    return None if defined is None or defined.name != "stablehlo.constant" else _integer(defined)
+
+
+def _integer(constant: Operation) -> int | None:
+    attributes = readable(lambda: constant.attributes) or {}
+    scalar = _SCALAR.match(attributes.get("value", ""))
     return None if scalar is None else int(scalar[1])

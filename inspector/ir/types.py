@@ -14,6 +14,9 @@ from ...parsers.record import Record
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..units import bytes_of, known_sum
 
+MAX_ELEMENTS = 1 << 63
+"""The most elements of an array that are believed; a file may claim more than a float can hold."""
+
 
 class ArrayType(Record, frozen=True):
     """The dtype of an array, as JAX writes it, and its sizes, None for one that is not known.
@@ -26,9 +29,11 @@ class ArrayType(Record, frozen=True):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The sizes; None where one is unknown, and of what is no array."""
+        """The sizes; None where one is unknown, where they are beyond belief, and of what is no array."""
         dims = self.dims
-        return None if dims is None or None in dims else dims  # type: ignore[return-value]
+        if dims is None or None in dims or math.prod(filter(None, dims)) > MAX_ELEMENTS:
+            return None
+        return dims  # type: ignore[return-value]
 
     @property
     def elements(self) -> int | None:

@@ -19,6 +19,9 @@ from .fields import attributes, fields, number, number_in, plain, position
 from .patterns import IN_LINE, NAME, SPACE
 from .reading import Header, read_tables
 
+MAX_FRAMES = 1 << 8
+"""Frames of a stack, from the innermost one: more than a program's, and few enough for a stack of each instruction."""
+
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _HEADER = re.compile(rf"{SPACE}HloModule\b(?:\s++%?({NAME}):?+)?+".encode())
 _LATER_HEADER = rf"^[ \t]*+HloModule\s++%?({NAME}):?+".encode()
@@ -79,15 +82,27 @@ class Prologue:
     def _read_stack(self, stack_frame_id: int) -> tuple[Frame, ...]:
         frames: list[Frame] = []
         seen: set[int] = set()
-        while (row := self._row("StackFrames", stack_frame_id)) and stack_frame_id not in seen:
+        while (found := self._frame(stack_frame_id)) and stack_frame_id not in seen and len(frames) < MAX_FRAMES:
             seen.add(stack_frame_id)
+            frame, stack_frame_id = found
+            frames.append(frame)
+        return tuple(frames)
+
+    def _frame(self, stack_frame_id: int) -> tuple[Frame, int] | None:
+        """A frame, which many stacks may have, and the number of the calling one; None where the tables lack it."""
+        if stack_frame_id not in self._frames:
+            row = self._row("StackFrames", stack_frame_id)
             location = self._row("FileLocations", number_in(row, "file_location_id"))
             file = plain(self._rows["FileNames"].get(number_in(location, "file_name_id"), ""))
             function = plain(self._rows["FunctionNames"].get(number_in(location, "function_name_id"), ""))
-            frames.append(position(file, function, location))
             # The number of the calling frame is printed plus one: the outermost frame, whose caller is 0, has a 1.
-            stack_frame_id = number_in(row, "parent_frame_id") - 1
-        return tuple(frames)
+            caller = number_in(row, "parent_frame_id") - 1
+            self._frames[stack_frame_id] = (position(file, function, location), caller) if row else None
+        return self._frames[stack_frame_id]
+
+    @cached_property
+    def _frames(self) -> dict[int, tuple[Frame, int] | None]:
+        return {}
 
     def _row(self, table: str, place: int) -> Mapping[str, str]:
         return fields(self._rows[table].get(place, ""))

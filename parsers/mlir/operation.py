@@ -156,8 +156,13 @@ class Operation:
     @property
     def parent(self) -> Operation | None:
         """The operation in whose region it is."""
-        around = nests_around(self.text, self.span.start)
-        return Operation(self.text, around[-1].span, around[-1]) if around else None
+        kept, start = self.text.kept, self.span.start
+        if ("parent", start) not in kept:
+            around = nests_around(self.text, start)
+            starts = [*(nest.span.start for nest in around), start]
+            kept |= {("parent", each): nest for each, nest in zip(starts, (None, *around), strict=True)}
+        nest = kept["parent", start]
+        return None if nest is None else Operation(self.text, nest.span, nest)
 
     def walk(self) -> Iterator[Operation]:
         """The operation and all that is in its regions, in text order."""
@@ -211,6 +216,17 @@ class Block:
         if operation.name == FUNCTION and not operation.head.is_quoted:
             return "", function_parameters(operation.text, operation.span.start, operation.statement, results=False)
         return "", region_arguments(operation.text, operation.span.start, operation.statement)
+
+    @property
+    def start(self) -> int:
+        """The offset at which its operations begin; that of its region's operation where it has none."""
+        items = self.node.items
+        return items[0].span.start if items else self.region.operation.span.start
+
+    def holds(self, operation: Operation) -> bool:
+        """Return whether an operation of the same text is in it, at any depth."""
+        items = self.node.items
+        return bool(items) and items[0].span.start <= operation.span.start < items[-1].span.end
 
     @property
     def operations(self) -> tuple[Operation, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..errors import ParseError, Problem
 from ..grammar import anchored
@@ -70,6 +70,8 @@ class MlirText:
         """The functions of a text that is indented as printers do; None for other texts."""
         self.aliases = aliases or Aliases(source)
         self._locations = Locations(self.aliases.definition)
+        self.kept: dict[tuple[str, int], Any] = {}
+        """Results of analyses about something at an offset."""
         self._regions: dict[Span, tuple[RegionNode, tuple[Problem, ...]]] = {}
 
     def region(self, node: RegionNode | Span) -> RegionNode:
@@ -173,8 +175,14 @@ def nests_holding(text: MlirText, offset: int) -> list[Nest]:
         regions = ()
         if isinstance(item, Nest) and offset < item.span.end:
             around.append(item)
-            regions = item.regions
+            regions = _region_at(item, offset)
     return around
+
+
+def _region_at(nest: Nest, offset: int) -> tuple[RegionNode | Span, ...]:
+    """The region that an offset is in, which is between two pieces of the operation's own text."""
+    place = bisect_right(nest.pieces, offset, key=lambda piece: piece.start) - 1
+    return nest.regions[place : place + 1] if len(nest.pieces) == len(nest.regions) + 1 else nest.regions
 
 
 def nests_in(text: MlirText) -> Iterator[Nest]:
