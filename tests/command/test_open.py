@@ -184,7 +184,8 @@ def test_stablehlo_alone_shows_what_it_asks_for(shardscope: Shardscope, tmp_path
     assert "before propagation" in text
     assert "P('a', ('b', …), priorities=(None, 2))" in text
     (row,) = [line.split() for line in text.splitlines() if " %arg1 " in line]
-    assert set(row[2:]) == {"?"}  # also its part on each device, which propagation decides
+    assert row[2] == "f32[8]"
+    assert set(row[3:]) == {"?"}  # also its part on each device, which propagation decides
 
 
 def test_what_cannot_be_read(shardscope: Shardscope, tmp_path: Path, capture: Capture) -> None:
