@@ -81,7 +81,10 @@ def configuration_above(start: Path) -> Found:
     Raises:
         ShardscopeError: it is no TOML, or not what is expected; the text says where, and what is.
     """
-    path = start.absolute()
+    try:
+        path = start.absolute()
+    except FileNotFoundError:  # the working directory is gone
+        path = start
     for folder in (path, *path.parents):
         file = folder / FILE
         table = _table(file) if file.is_file() else None

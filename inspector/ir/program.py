@@ -96,7 +96,10 @@ class Program:
 
     def file_on_disk(self, name: str) -> SourceFile | None:
         """The file as it is on disk; of other people's captures only one under the working directory."""
-        return file_on_disk(name) if not self.capture.foreign or _is_below(name, os.getcwd()) else None
+        try:
+            return file_on_disk(name) if not self.capture.foreign or _is_below(name, os.getcwd()) else None
+        except FileNotFoundError:  # the working directory is gone
+            return None
 
     @cached_property
     def script(self) -> SourceFile | None:

@@ -54,10 +54,18 @@ def command(name: str, properties: Iterable[tuple[str, str]], message: str) -> s
     return f"::{name} {given}::{_data(message)}"
 
 
+def working_folder() -> Path:
+    """The folder that one is in; the root, below which all is, where that is gone."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path("/")
+
+
 def relative(file: str) -> str:
     """The path from the folder that one is in, where it is in there; slashes whatever the system."""
     path = Path(os.path.normpath(file))
-    here = Path.cwd()
+    here = working_folder()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 

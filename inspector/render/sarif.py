@@ -17,6 +17,7 @@ from ..ir.program import Program
 from ..report import Edit, Finding, FindingPlace, Fix, Report, Severity, Suppression
 from ..trace_errors.failed import place_of
 from .finding_facts import facts, failure_text
+from .github import working_folder
 from .printable import printable
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -47,7 +48,7 @@ def _run(report: Report, version: str) -> Json:
     run = {
         "tool": {"driver": {"name": "shardscope", "version": version, "rules": [_rule(rule) for rule in RULES]}},
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {ROOT: {"uri": _uri(f"{Path.cwd().as_posix()}/")}},
+        "originalUriBaseIds": {ROOT: {"uri": _uri(f"{working_folder().as_posix()}/")}},
         "invocations": [invocation],
         "results": results,
     }
@@ -157,8 +158,8 @@ def _suppression(by: Suppression) -> Json:
 
 def _artifact(file: str) -> Json:
     path = Path(os.path.normpath(file))
-    if path.is_relative_to(Path.cwd()):
-        return {"uri": _quoted(path.relative_to(Path.cwd()).as_posix()), "uriBaseId": ROOT}
+    if path.is_relative_to(working_folder()):
+        return {"uri": _quoted(path.relative_to(working_folder()).as_posix()), "uriBaseId": ROOT}
     return {"uri": _uri(path.as_posix()) if path.is_absolute() else _quoted(path.as_posix())}
 
 

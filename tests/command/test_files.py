@@ -189,3 +189,12 @@ def test_a_golden_makes_no_folder_of_a_capture_that_fails(shardscope: Shardscope
     assert shardscope("check", "script.py:fn", "--update", "--golden", "no/such/golden.json").returncode == 3
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
     assert shardscope("check", "script.py:fn", "--update", "--golden", "script.py/x/golden.json").returncode == 2
+
+
+@pytest.mark.parametrize("format", ["text", "json", "html", "markdown", "sarif", "github"])
+def test_a_working_directory_that_is_gone(kept: Capture, tmp_path: Path, format: str) -> None:
+    (tmp_path / "gone").mkdir()
+    command = [sys.executable, "-m", "shardscope", "open", str(tmp_path / "kept.shardscope"), "--format", format]
+    gone = f'cd {tmp_path}/gone && rmdir ../gone && exec "$@"'
+    done = subprocess.run(["sh", "-c", gone, "sh", *command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")

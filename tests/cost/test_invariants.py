@@ -91,6 +91,17 @@ def test_places_that_a_torus_may_have(place: int, core: int) -> None:
     assert machine is None or machine.shape == (place + 1, *(1 for _ in first.coords[1:]))
 
 
+@pytest.mark.parametrize(("shape", "is_one"), [((256, 256), True), ((257, 256), False), ((4095, 17), False)])
+def test_a_torus_has_chips_up_to_a_limit(shape: tuple[int, int], is_one: bool) -> None:
+    """Each place may be one of a torus, and all of them together none."""
+    capture = load(KEPT / "target.capture")
+    assert capture.subject is not None
+    first, *others = (replace(each, coords=(0,) * len(each.coords)) for each in capture.subject.devices)
+    moved = replace(first, coords=(shape[0] - 1, shape[1] - 1, *first.coords[2:]))
+    machine = machine_of(Program(replace(capture, subject=replace(capture.subject, devices=(moved, *others)))))
+    assert (machine is not None) == is_one
+
+
 def check(program: Program, machine: Machine) -> None:
     stage = program.stage("hlo")
     assert stage is not None
