@@ -25,6 +25,7 @@ def test_a_sum_that_was_combined_with_a_loss_is_with_the_others(
 ) -> None:
     """XLA combines a gradient's sum with that of a loss, of another pass: then it has none."""
     sums = [SimpleNamespace(collective=SimpleNamespace(axes=axes, direction=direction)) for axes, direction in found]
+    report = inspect(Capture())
     monkeypatch.setattr(unformed, "used_in_blocks", lambda report, kind: iter(sums))
-    grouped = list(unformed.unformed_scatters(inspect(Capture())))
+    grouped = list(unformed.unformed_scatters(report))
     assert [[each.collective.direction for each in group] for group in grouped] == groups
