@@ -25,7 +25,7 @@ from .capture.dumps import (
     read,
     stage_of,
 )
-from .capture.model import STAGES, Capture, Message, Stage
+from .capture.model import STAGES, Capture, CaptureError, Message, Stage
 from .capture.packed import ZIP, Allowance, members, whole
 from .units import plural
 
@@ -58,6 +58,8 @@ def load_bytes(name: str, data: bytes, module: str | None = None, python: str | 
             return capture_of(in_archive(name, files, python, allowance), module, name)
         name, data = f"{name}/{files[0].name}", files[0].read()
     if file.is_capture(data):
+        if module is not None:
+            raise CaptureError(f"{name} is a saved capture, which is of one function: leave out --module {module}")
         return file.read(name, BytesIO(data), allowance.left)
     return _of_text(Source(name, plain(name, data, python, allowance)), module)
 

@@ -114,6 +114,8 @@ def test_archives(tmp_path: Path, captured: Capture) -> None:
     save(captured, tmp_path / "saved")
     again = load(str(zipped(tmp_path / "packed", saved=(tmp_path / "saved").read_bytes())))
     assert [stage.source.data for stage in again.stages] == [stage.source.data for stage in captured.stages]
+    with pytest.raises(CaptureError, match="leave out --module other"):
+        load(str(tmp_path / "saved"), "other")
     two = zipped(tmp_path / "two", **{"a/x.hlo": TEXT, "README": b"see there"}, **{"b.mlir": b"module @m {\n}\n"})
     assert load(str(two), "b.mlir").stages[0].name == "stablehlo"
     with pytest.raises(CaptureError, match=r"a/x\.hlo"):
