@@ -54,7 +54,7 @@ async def test_every_value_is_in_the_table(sample: SampleCapture, opened: Opened
     async with opened(sample("predict:predict")) as driver:
         await shown(driver)
         assert column(driver, 1) == ["x", "w1", "w2", "result", "tanh", "dot_general", "dot_general", "sin"]
-        assert column(driver, 3)[:4] == ["P('data', None)", "P(None, 'model')", "", ""]
+        assert column(driver, 3)[:4] == ["P('data', None)", "P(None, 'model')", *["unconstrained"] * 2]
         assert column(driver, 4)[2] == "P('model', None)"
         assert "all values: 8" in driver.text
 
@@ -116,7 +116,7 @@ async def test_the_replay(sample: SampleCapture, opened: Opened) -> None:
         await driver.until(lambda: "before propagation" in driver.text)
         assert column(driver, 4) == ["P('data', None)", "P(None, 'model')", *["P(None, None)"] * 6]
         await driver.press("full_stop")
-        await driver.until(lambda: "after step 0 of 5: data from x dim 0 to %0 tanh dim 0" in driver.text)
+        await driver.until(lambda: "after step 0 of 5: data from x dim 0 to %0 (tanh) dim 0" in driver.text)
         assert column(driver, 4)[4] == "P('data', None)"
         await driver.press("equals_sign")
         assert column(driver, 4)[2] == "P('model', None)"
