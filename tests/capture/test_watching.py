@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
+from jax import lax
 from shardscope.inspector.capture import several
 from shardscope.inspector.capture.protocol import wire
 from shardscope.inspector.capture.protocol.events import Event, frame_of
-from shardscope.inspector.capture.protocol.request import UsageError, _sizes
+from shardscope.inspector.capture.protocol.request import Request, UsageError, _sizes
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Called, ProcessStarted, ScriptEnded, TraceOptions
+from shardscope.inspector.capture.protocol.values import Probed
 from shardscope.inspector.capture.protocol.workspace import find_propagation
+from shardscope.inspector.capture.worker.channel import Channel
 from shardscope.inspector.capture.worker.inputs.resolve import _suggest
+from shardscope.inspector.capture.worker.probes import watching
+from shardscope.inspector.capture.worker.probes.live import Inputs
+from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
 from shardscope.inspector.traces import rank_watch
 
 CALLS = (Called(0), Called(0))
@@ -58,6 +66,34 @@ def test_processes_that_wait_after_their_scripts(
     assert finished.statuses == (None, None)
     assert finished.status == 0
     assert ("waited for each other" in finished.why) != have_ended
+
+
+def test_what_the_first_process_prints_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads our input; the others have none, and a file each for what they print."""
+    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    options = TraceOptions(None, None, True, "cpu", processes=3)
+    with (tmp_path / "stdout").open("wb") as stdout:
+        several.run_processes(["echo", "{rank}"], tmp_path, options, 2, stdout)
+    printed = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
+    assert printed == {"stdout": "0\n", "output-1.txt": "1\n", "output-2.txt": "2\n"}
+
+
+@pytest.mark.parametrize(("chosen", "wanted"), [("all", True), ("constraints", True), ("collectives", False)])
+def test_a_program_is_compiled_again_where_values_inside_are_wanted(
+    chosen: str, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching.timings, "measure", lambda *_: ())
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    for function, has_some in (lambda x: x + 1, False), (lambda x: lax.with_sharding_constraint(x, sharding), True):
+        sent: list[Event] = []
+        traced = jax.jit(function).trace(np.ones(2, np.float32))
+        compiled, table = traced.lower().compile(), Table(traced.jaxpr)
+        table.encode()
+        leaf = jax.device_put(np.ones(2, np.float32))
+        inputs = Inputs([leaf], jax.tree.structure(((leaf,), {})), [False], False)
+        program = watching.Program(traced, compiled, table, inputs, [compiled(leaf)], 0.0)
+        watching.watch(Request("script.py:f", probe=chosen), program, Channel(sent.append))
+        assert any(isinstance(each, Probed) for each in sent) == (wanted and has_some)
 
 
 def test_the_files_of_a_propagation(tmp_path: Path) -> None:

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.fixes.apply import diff_of
 from shardscope.inspector.findings.fixes.verify import verified
+from shardscope.inspector.findings.rules import ss29_repeated_compute
 from shardscope.inspector.findings.support.device_classes import device_classes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
+from shardscope.parsers.source import Source
 
 from tests.findings.test_variants import PROGRAMS, captured, libtpu, pytestmark  # noqa: F401
 
@@ -64,6 +67,41 @@ def test_what_counts_is_found(target: str) -> None:
     # One of two products is done twice, on rows twice as many: half of two thirds.
     assert "33%" in found.message
     assert found.place.source.function == "large"
+
+
+WORK = """\
+HloModule jit_f, num_partitions=4
+
+body (s: (f32[8,4], f32[4,4], pred[])) -> (f32[8,4], f32[4,4], pred[]) {
+  s = (f32[8,4], f32[4,4], pred[]) parameter(0)
+  a = f32[8,4] get-tuple-element(s), index=0
+  w = f32[4,4] get-tuple-element(s), index=1
+  more = pred[] get-tuple-element(s), index=2
+  d = f32[8,4] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[8,4], f32[4,4], pred[]) tuple(d, w, more)
+}
+
+condition (s: (f32[8,4], f32[4,4], pred[])) -> pred[] {
+  s = (f32[8,4], f32[4,4], pred[]) parameter(0)
+  ROOT more = pred[] get-tuple-element(s), index=2
+}
+
+ENTRY main (a: f32[8,4], w: f32[4,4], more: pred[]) -> (f32[8,4], f32[4,4], pred[]) {
+  a = f32[8,4] parameter(0)
+  w = f32[4,4] parameter(1)
+  more = pred[] parameter(2)
+  d = f32[8,4] dot(a, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = (f32[8,4], f32[4,4], pred[]) tuple(d, w, more)
+  ROOT r = (f32[8,4], f32[4,4], pred[]) while(t), condition=condition, body=body
+}
+"""
+
+
+def test_what_runs_an_unknown_number_of_times_counts_once() -> None:
+    """Data decide how often the loop runs: one run of it is as much as the product before it."""
+    stage = Stage("hlo-spmd", "hlo", Source("m.hlo", WORK.encode()))
+    work = [(flops, runs) for _, flops, runs in ss29_repeated_compute._products(inspect(Capture(stages=(stage,))))]
+    assert work == [(2 * 8 * 4 * 4, 1)] * 2
 
 
 def test_small_products_are_not_said() -> None:

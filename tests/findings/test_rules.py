@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.findings.fixes.constraints import _both
-from shardscope.inspector.findings.rule import Rule, keep_whole
+from shardscope.inspector.findings.rule import Rule, finding, keep_whole
 from shardscope.inspector.findings.rules import RULES, rule_named
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.explained import rule_text, rules_page
 from shardscope.inspector.render.finding_facts import trial_text
-from shardscope.inspector.report import Trial
+from shardscope.inspector.report import FindingPlace, SourcePosition, Trial
 from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
@@ -99,3 +100,23 @@ def test_a_trial_tells_what_differs() -> None:
     before, after = (("all-gather", 1), ("all-reduce", 2)), (("all-gather", 1), ("reduce-scatter", 1))
     assert trial_text(Trial(True, "gone", before, after)) == "gone; all-reduce 2 → 0; reduce-scatter 0 → 1"
     assert trial_text(Trial(True, "gone", values="equal")) == "gone; values equal"
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_a_trial_accounts_for_each_result_that_differs(count: int) -> None:
+    """What is not listed is counted."""
+    text = trial_text(Trial(True, "gone", values="differ", changes=tuple(f"result[{n}]" for n in range(count))))
+    more = re.search(r"and (\d+) more$", text)
+    assert text.count("result[") + (int(more[1]) if more else 0) == count
+    assert more is None or int(more[1]) > 0
+
+
+def test_wrong_gradients_come_before_errors_that_may_follow_from_them() -> None:
+    """Of findings that are no errors nothing follows."""
+    place = FindingPlace("w", SourcePosition())
+    errors, warnings = (
+        [finding(rule, place, "", confidence="proved", severity=severity) for rule in RULES]
+        for severity in ("error", "warning")
+    )
+    ordered = sorted([*warnings, *errors], key=lambda each: each.rank)
+    assert ordered == [*sorted(errors, key=lambda each: not rule_named(each.rule).of_gradients), *warnings]

@@ -106,3 +106,16 @@ def test_what_a_loop_hands_on_is_known_behind_it(primitive: str) -> None:
     program = JaxprProgram((), (Jaxpr((), (), (looped,), ("o", "p", "q")), *inner))
     flow = JaxprFlow(print_jaxpr(program))
     assert [Numbers(flow, {}, {}).value(At(0, name)) for name in "opq"] == [7, None, None]
+
+
+@pytest.mark.parametrize("primitive", ["run_scoped", "core_map", "custom_call"])
+def test_the_results_of_a_scope_are_those_of_its_body(primitive: str) -> None:
+    """The body takes the operands as its constants; of what else has a body nothing is known."""
+    number = JaxType("i32[]")
+    start = Equation("axis_index", (), (Variable("a", number),), axes=("x",))
+    scope = Equation(primitive, ("a",), (Variable("r", number),), bodies=(("jaxpr", 1),))
+    twice = Equation("mul", ("c", "2:i32[]"), (Variable("d", number),))
+    inner = Jaxpr((Variable("c", number),), (), (twice,), ("d",))
+    flow = JaxprFlow(print_jaxpr(JaxprProgram((), (Jaxpr((), (), (start, scope), ("r",)), inner))))
+    found = [Numbers(flow, {"x": 4}, {"x": at}).value(At(0, "r")) for at in range(4)]
+    assert found == ([None] * 4 if primitive == "custom_call" else [0, 2, 4, 6])

@@ -20,11 +20,13 @@ from shardscope.inspector.capture.model import Capture, Device, Stage
 from shardscope.inspector.cost.places import Machine
 from shardscope.inspector.findings.rules import ss17_slow_link_collective as ss17
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.load import load_bytes
 from shardscope.inspector.pipeline import inspect, stage_summaries
 from shardscope.inspector.render import variance_lines
 from shardscope.inspector.render.html.mesh import _places, _ways
 from shardscope.inspector.render.html.tables import MAX_ROWS, table_section
 from shardscope.inspector.render.table import Column, Row, Table
+from shardscope.inspector.render.tables.collectives import causes
 from shardscope.inspector.render.text.opening import subject_lines
 from shardscope.inspector.report import Report
 from shardscope.inspector.selection.selection import ProbePlace, StagePlace, collectives_in, linked
@@ -172,3 +174,46 @@ def test_first_lines_are_sentences() -> None:
     report = inspect(Capture(stages=(stage,), complete=True))
     _, line = subject_lines(report)
     assert str(line) == "No collectives. Compiled in 500 ms"
+
+
+UNKNOWN_SIZES = """HloModule m, is_scheduled=true, num_partitions=4
+
+%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(%x, %y)
+}
+
+%body (s: (f32[8], pred[])) -> (f32[8], pred[]) {
+  %s = (f32[8], pred[]) parameter(0)
+  %a = f32[8] get-tuple-element(%s), index=0
+  %p = pred[] get-tuple-element(%s), index=1
+  %once = f32[8] all-reduce(%a), GROUPS, to_apply=%add
+  %twice = f32[8] all-gather(%once), GROUPS, dimensions={0}
+  %twice.1 = f32[8] all-to-all(%twice), GROUPS, dimensions={0}
+  ROOT %t = (f32[8], pred[]) tuple(%twice.1, %p)
+}
+
+%condition (s: (f32[8], pred[])) -> pred[] {
+  %s = (f32[8], pred[]) parameter(0)
+  ROOT %p = pred[] get-tuple-element(%s), index=1
+}
+
+ENTRY %main (a: f32[8], b: f32[64], p: pred[]) -> ((f32[8], pred[]), f32[8], f32[64]) {
+  %a = f32[8] parameter(0)
+  %b = f32[64] parameter(1)
+  %p = pred[] parameter(2)
+  %t = (f32[8], pred[]) tuple(%a, %p)
+  %w = (f32[8], pred[]) while(%t), condition=%condition, body=%body
+  %small = f32[8] all-reduce(%a), GROUPS, to_apply=%add
+  %large = f32[64] all-reduce(%b), GROUPS, to_apply=%add
+  ROOT %r = ((f32[8], pred[]), f32[8], f32[64]) tuple(%w, %small, %large)
+}
+"""
+
+
+def test_causes_of_unknown_bytes_come_last_as_the_text_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often the loop runs is not known: what of it sends more is not, either."""
+    monkeypatch.setitem(causes.__globals__, "_lines", lambda each, report: (each.name.partition(".")[0],))
+    report = inspect(load_bytes("m", UNKNOWN_SIZES.replace("GROUPS", "replica_groups={{0,1,2,3}}").encode()))
+    assert [row.cells[1] for row in causes(report).rows] == ["large", "small", "once", "twice"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+from shardscope.inspector.communication import strategies
 from shardscope.inspector.communication.strategies import most_sent
 from shardscope.inspector.load import load_bytes
 from shardscope.inspector.pipeline import inspect
@@ -123,3 +126,32 @@ def test_of_two_sums_the_larger_says_what_both_are_for(one: str, two: str, sizes
 )
 def test_what_backward_products_take_is_no_gradient_of_a_weight(more: str, last: str, strategy: str) -> None:
     assert strategy_of(BACKWARD, BACKWARD, "", (8, 100), more, last) == strategy
+
+
+BESIDE = (
+    SUM
+    + """ENTRY %main (a: f32[8,8], w: f32[8,8]) -> (f32[8,8], f32[8,8]) {
+  %a = f32[8,8] parameter(0)
+  %w = f32[8,8] parameter(1)
+  %d = f32[8,8] dot(%a, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="jit(f)/dot_general"}
+  %first = f32[8,8] all-reduce(%d), GROUPS, metadata={op_name="jit(f)/dot_general"}
+  %e = f32[8,8] sine(%w), metadata={op_name="jit(f)/sin"}
+  %second = f32[8,8] all-reduce(%e), GROUPS, metadata={op_name="jit(f)/sin"}
+  ROOT %t = (f32[8,8], f32[8,8]) tuple(%first, %second)
+}
+"""
+)
+
+
+@pytest.mark.parametrize("effect", ["sum", "gather", "move"])
+@pytest.mark.parametrize("needed", [False, True])
+def test_what_is_summed_beside_partial_sums_of_products(
+    effect: str, needed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums along the same axes are of the same strategy, but for gradients of weights and what only moves values."""
+    cause = SimpleNamespace(effect=effect, needed=needed, primitive="sin")
+    monkeypatch.setattr(strategies, "causes_of", lambda *_: (cause,))
+    found = inspect(load_bytes("f", BESIDE.replace("GROUPS", GROUPS).encode())).communication
+    counts = {each.strategy: len(each.collectives) for each in found}
+    belongs = effect == "sum" and not needed
+    assert counts == ({"tensor parallelism": 2} if belongs else {"tensor parallelism": 1, "other": 1})

@@ -20,6 +20,14 @@ def test_the_line_around_each_byte(text: str) -> None:
             assert source.line_around(offset) == Span(start, start + len(line.rstrip(b"\n")))
 
 
+@pytest.mark.parametrize("text", ["", "a", "\n", "\na", "a\n", "\n\na", "ab\ncd\n\ne", "é\nüx"])
+def test_the_line_and_the_column_of_each_character(text: str) -> None:
+    source = Source("t", text.encode())
+    for number in range(len(text) + 1):
+        before = f"{text[:number]}|".splitlines()
+        assert source.position(len(text[:number].encode())) == (len(before), len(before[-1]))
+
+
 @pytest.mark.parametrize("place", [0, 5, 500, 9_990])
 def test_an_excerpt_of_a_long_line_has_what_is_around(place: int) -> None:
     """Its carets are under the marked word, and what is before and behind it is what the line has there."""

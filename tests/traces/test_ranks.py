@@ -16,6 +16,7 @@ from shardscope.inspector.capture.protocol.trace import Backend, Called, Compile
 from shardscope.inspector.capture.several import MAX_PROCESSES, devices_of_each, run_processes
 from shardscope.inspector.render.html.trace import ranks_page, trace_page
 from shardscope.inspector.render.json.ranks import ranks_json_schema, ranks_to_json
+from shardscope.inspector.render.tables.ranks import outcome
 from shardscope.inspector.traces.rank_watch import RankWatch
 from shardscope.inspector.traces.ranks import compare_ranks, first_other_call, ranks_text
 from shardscope.inspector.traces.read import read_trace
@@ -231,3 +232,10 @@ def test_who_has_a_program_and_who_has_not() -> None:
         assert [(each.program, [side.ranks for side in each.sides]) for each in missing] == (
             [("g", [having, without])] if without else []
         )
+
+
+@pytest.mark.parametrize("ranks", range(4))
+def test_nothing_is_said_of_fewer_processes_than_two(ranks: int) -> None:
+    processes = [Process(ProcessStarted(rank, (), "3", 0.0, rank), has_ended=True) for rank in range(ranks)]
+    said = outcome(compare_ranks(Trace((), tuple(processes), ()), ranks))
+    assert said == (f"no differences found between ranks 0–{ranks - 1}" if ranks > 1 else "")

@@ -14,11 +14,13 @@ from pathlib import Path
 import jax
 import msgspec
 import pytest
+from jax._src import compilation_cache, monitoring
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.tracing import traced_environment
+from shardscope.inspector.capture.worker.tracing import programs
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.trace import trace_json_schema, trace_to_json
 from shardscope.inspector.traces.read import read_trace
@@ -276,3 +278,29 @@ def test_from_inside_and_by_the_environment(tmp_path: Path) -> None:
     }
     assert found["out"] == {"within": 3}
     assert found["all"] == {"before": 4, "within": 4, "<lambda>": 1}
+
+
+def test_programs_from_the_persistent_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX says so of the second of two that are the same."""
+    monkeypatch.setattr(programs, "is_listening", False)
+    hits: list[int] = []
+    monkeypatch.setattr(monitoring, "_event_listeners", [])
+    options = {
+        "jax_compilation_cache_dir": str(tmp_path),
+        "jax_enable_compilation_cache": True,
+        "jax_persistent_cache_min_compile_time_secs": 0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    held = {name: getattr(jax.config, name) for name in options}
+    try:
+        compilation_cache.reset_cache()
+        for name, value in options.items():
+            jax.config.update(name, value)
+        programs.listen(lambda: hits.append(1))
+        for expected in (0, 1, 2):
+            jax.jit(lambda x: x * 3).lower(1.0).compile()
+            assert len(hits) == expected
+    finally:
+        for name, value in held.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()

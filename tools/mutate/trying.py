@@ -29,8 +29,8 @@ from _pytest.runner import runtestprotocol
 MIN_S = 30
 """Seconds of the processor that a test gets at least, before it is taken for one that does not end."""
 
-WAITED_S = 300
-"""So long a test may take on a clock: beyond that, the machine may be at fault."""
+WAITED_S = 60
+"""Seconds on a clock that a test gets at least, and ten times its own: one that takes longer waits for ever."""
 
 MAX_BYTES = 6 << 30
 """What each process of a mutant may allocate."""
@@ -42,6 +42,9 @@ UNDECIDED = 77
 """Status of a process that has not come to the end of the tests."""
 
 WORDS = {0: "SURVIVED", UNDECIDED: "OPEN"}
+
+CAUGHT = ("caught", "waits")
+"""A test failed, or did not end: a mutant is found by either."""
 
 RUNNING = Path("/tmp/running")
 """How many tests a process has begun, and the last of these."""
@@ -67,7 +70,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             while True:
                 tests = [test for test in tests if sound.get(test, True)]
                 word, test, count = _tried(job, [items[test] for test in tests], work)
-                if word != "caught" or not test:
+                if word not in CAUGHT or not test:
                     break
                 if test not in sound:
                     sound[test] = _tried({}, [items[test]], work)[0] == "SURVIVED"
@@ -100,20 +103,26 @@ def _tried(job: Mapping[str, Any], tests: Sequence[pytest.Item], work: Mapping[s
             status = _run(tests, work)
         finally:
             os._exit(status)
-    word = _awaited(child)
+    word = _awaited(child, work)
     count, test = RUNNING.read_text().split(" ", 1)
-    return word, test if word == "caught" else "", int(count)
+    return word, test if word in CAUGHT else "", int(count)
 
 
-def _awaited(child: int) -> str:
-    while time.time() - RUNNING.stat().st_mtime < WAITED_S:
+def _awaited(child: int, work: Mapping[str, Any]) -> str:
+    while time.time() - RUNNING.stat().st_mtime < WAITED_S + 10 * _seconds_running(work):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             return WORDS.get(os.waitstatus_to_exitcode(status), "caught")
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return WORDS[UNDECIDED]
+    return "waits"
+
+
+def _seconds_running(work: Mapping[str, Any]) -> float:
+    """Those of the test that has begun; before the first, files are imported."""
+    test = RUNNING.read_text().partition(" ")[2]
+    return _seconds(test, work) if test else MIN_S
 
 
 def _run(tests: Sequence[pytest.Item], work: Mapping[str, Any]) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from shardscope.parsers.mlir import parse_module
@@ -170,6 +172,15 @@ def test_functions_end_where_they_do_for_mlir(mlir: Read, tmp_path: Path) -> Non
         module = parse_module(Source(path.name, path.read_bytes()))
         assert list(map(str, module.problems)) == []
         assert list(differences(module, answer["operations"])) == []
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_functions_are_those_of_mlir(text: str) -> None:
+    """Also where they are indented as no printer does it, so that all around them has to be read."""
+    with make_ir_context():
+        operations = ir.Module.parse(re.sub(r"func\.call .*", "", text)).body.operations
+        true = [ir.StringAttr(each.attributes["sym_name"]).value for each in operations]
+    assert [each.name for each in parse_module(Source("t", text.encode())).functions] == true
 
 
 def test_axes_may_be_names_alone() -> None:
