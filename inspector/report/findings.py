@@ -81,8 +81,8 @@ class Trial(Record, frozen=True):
     @property
     def seconds_saved(self) -> float | None:
         """The time by which the program is faster; None where that is not known."""
-        known = self.seconds_before is not None and self.seconds_after is not None
-        return (self.seconds_before or 0.0) - (self.seconds_after or 0.0) if known else None
+        before, after = self.seconds_before, self.seconds_after
+        return None if before is None or after is None else before - after
 
 
 class Fix(Record, frozen=True):

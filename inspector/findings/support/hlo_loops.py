@@ -164,7 +164,7 @@ class Loop:
             return None
         other = operands[1] if operands[0] == value else operands[0]
         index = self._accumulating(other)
-        if index is None or index >= len(self.results) or self._ends_as(Value(user), additions=True) != index:
+        if index is None or self._ends_as(Value(user), additions=True) != index:
             return None
         return index if self.users(other) == [user] else None
 
@@ -188,7 +188,7 @@ class Loop:
         if user.opcode != "dynamic-update-slice" or operands[1:2] != (value,) or operands[0] == value:
             return None
         index = self.carried(operands[0])
-        if index is None or index >= len(self.results) or self._ends_as(Value(user)) != index:
+        if index is None or self._ends_as(Value(user)) != index:
             return None
         return index if self.users(operands[0]) == [user] else None
 
