@@ -25,8 +25,8 @@ from ...ir.stage import ParsedStage
 from ...shardings.placement import placement_of
 from ...shardings.requested import actual_sharding
 from ...shardings.spelled import from_gspmd
-from .hlo_numbers import PartitionNumbers
-from .hlo_values import HloValue, hlo_flow
+from .hlo_numbers import PartitionNumbers, partition_numbers
+from .hlo_values import HloValue
 
 Classes = tuple[int, ...]
 """The number of each partition's class, in order of their first partitions."""
@@ -51,11 +51,10 @@ POSITIONED = ("reduce-scatter", "all-to-all", "ragged-all-to-all")
 
 def device_classes(program: Program, stage: ParsedStage, watched: Iterable[Instruction]) -> dict[int, Classes]:
     """The classes of the operands of some instructions, by offset, in all calls taken together."""
-    flow, entry = hlo_flow(stage), None if stage.hlo is None else stage.hlo.entry
-    if flow is None or entry is None:
+    context, entry = context_of(program), None if stage.hlo is None else stage.hlo.entry
+    numbers = partition_numbers(stage, context.partitions)
+    if numbers is None or entry is None:
         return {}
-    context = context_of(program)
-    numbers = PartitionNumbers(flow, context.partitions)
     classes = _DeviceClasses(
         context,
         numbers,

@@ -13,8 +13,8 @@ from ....parsers.record import Record
 from ...ir.stage import ParsedStage
 from ...report import Collective
 from .hlo_dimensions import Split, dims_of, operand_type, passes, splits_before
-from .hlo_numbers import PartitionNumbers
-from .hlo_values import HloFlow, HloUse, HloValue, hlo_flow
+from .hlo_numbers import PartitionNumbers, partition_numbers
+from .hlo_values import HloFlow, HloUse, HloValue
 
 MAX_STEPS = 5_000
 """Values that are followed from one."""
@@ -52,15 +52,15 @@ class UsedBlocks(Record, frozen=True):
 
 def used_blocks(stage: ParsedStage, collective: Collective) -> tuple[UsedBlocks, ...]:
     """The results of a collective of which each partition uses a block alone, different ones in each group."""
-    flow = hlo_flow(stage)
     instruction = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
     partitions = stage.module.devices if stage.module is not None else 0
     members = {len(group) for group in collective.groups}
-    if flow is None or instruction is None or len(members) != 1 or not 1 < partitions <= MAX_PARTITIONS:
+    if instruction is None or len(members) != 1 or not 1 < partitions <= MAX_PARTITIONS:
         return ()
+    numbers = partition_numbers(stage, partitions)
     found = []
     for number, value in enumerate(results_of(instruction, collective)):
-        used = _followed(flow, value, partitions)
+        used = None if numbers is None else _followed(numbers, value)
         if used is not None:
             blocks, slices = used
             shares = _shares(blocks, collective.groups)
@@ -105,10 +105,9 @@ class _Search:
     into: dict[HloValue, list[tuple[HloValue, HloUse | None]]] = field(default_factory=dict)
 
 
-def _followed(flow: HloFlow, start: HloValue, partitions: int) -> tuple[Blocks, tuple[Instruction, ...]] | None:
+def _followed(numbers: PartitionNumbers, start: HloValue) -> tuple[Blocks, tuple[Instruction, ...]] | None:
     """Return the block that partitions use of a value, and the slices that take it."""
-    search = _Search()
-    numbers = PartitionNumbers(flow, partitions)
+    search, flow = _Search(), numbers.flow
     waiting, seen = [start], {start}
     while waiting:
         value = waiting.pop()

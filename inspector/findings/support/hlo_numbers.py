@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ....parsers.hlo import ArrayShape, Instruction
+from ...ir.derived import derived
+from ...ir.stage import ParsedStage
 from ...ir.types import array_type
-from .hlo_values import HloFlow, HloValue
+from .hlo_values import HloFlow, HloValue, hlo_flow
 
 MAX_ELEMENTS = 1 << 16
 """Limit for the elements of an array, times the partitions."""
@@ -76,10 +78,11 @@ class PartitionNumbers:
     known: dict[HloValue, Numbers | None] = field(default_factory=dict)
     left: int = MAX_EVALUATED
     depth: int = 0
+    is_cut: bool = False
 
     def scalar(self, value: HloValue) -> tuple[int, ...] | None:
         """The number that each partition has; None where it depends on anything but its own."""
-        self.left = MAX_EVALUATED
+        self.left, self.is_cut = MAX_EVALUATED, False
         found = self._numbers(value)
         return None if found is None or any(len(each) != 1 for each in found) else tuple(each[0] for each in found)
 
@@ -87,14 +90,19 @@ class PartitionNumbers:
         origin = self.flow.origin(value)
         if origin is None or origin.path:
             return None
-        if origin not in self.known:
-            self.left -= 1
-            self.known[origin] = None
-            if self.left >= 0 and self.depth < MAX_DEPTH:
-                self.depth += 1
-                self.known[origin] = self._result(origin)
-                self.depth -= 1
-        return self.known[origin]
+        if origin in self.known:
+            return self.known[origin]
+        if self.left == 0 or self.depth == MAX_DEPTH:
+            self.is_cut = True
+            return None
+        self.left -= 1
+        self.depth += 1
+        self.known[origin] = None  # in a cycle, which only a broken text has
+        found = self.known[origin] = self._result(origin)
+        self.depth -= 1
+        if found is None and self.is_cut:
+            del self.known[origin]  # from elsewhere, limits may not be in the way
+        return found
 
     def _result(self, value: HloValue) -> Numbers | None:
         instruction = value.instruction
@@ -123,6 +131,13 @@ class PartitionNumbers:
     def _operand(self, value: HloValue, position: int) -> Numbers | None:
         operand = self.flow.operand(value, position)
         return None if operand is None else self._numbers(operand)
+
+
+@derived
+def partition_numbers(stage: ParsedStage, partitions: int) -> PartitionNumbers | None:
+    """The numbers of a stage's HLO, each evaluated once for all that ask; None where it has none."""
+    flow = hlo_flow(stage)
+    return None if flow is None else PartitionNumbers(flow, partitions)
 
 
 def _applied(instruction: Instruction, count: int, operands: list[Numbers], bits: int) -> Numbers | None:
