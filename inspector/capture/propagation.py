@@ -162,7 +162,7 @@ class Propagation:
             process.communicate(job, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
             _reap(process)
-            return f"timed out after {TIMEOUT_S:.0f} s"
+            return f"timed out after {TIMEOUT_S:g} s"
         if process.returncode == 0 and destination.is_file():
             return Propagated(destination.read_bytes(), round(time.perf_counter() - started, 6))
         return self._last_words(process.returncode)
@@ -195,7 +195,7 @@ def _reap(process: subprocess.Popen[bytes] | None) -> None:
 
 
 def _missing(what: str, problems: Sequence[str]) -> str:
-    return f"{what} are not known: Shardy, asked to record them, ended with {'; then '.join(problems)}"
+    return f"{what} are not known: Shardy failed to record them ({'; then '.join(problems)})"
 
 
 def with_propagation(growing: Capture, found: Propagated) -> Capture:

@@ -46,7 +46,7 @@ def test_positions_are_sorted_with_values(tmp_path: Path) -> None:
     report = inspected(tmp_path, "sort")
     assert gathered(report) == ["f32[8192,3]", "s32[8192,3]"]
     (found,) = [each for each in report.findings if each.rule == "SS15"]
-    assert found.message == "sort gathers all of dimension 0 of rows, sharded over x"
+    assert found.message == "sort all-gathers dimension 0 of rows, sharded over x"
     sent = [each.wire_bytes for each in report.collectives if each.stage == "hlo"]
     assert found.saved_bytes == sum(each or 0 for each in sent) == 2 * 7 * 8192 * 3 * 4 // 8
 

@@ -49,16 +49,13 @@ def test_lines_of_code_in_html(count: int) -> None:
     assert shown + said_to_be_left_out(page, "lines?") == count
 
 
-@pytest.mark.parametrize("beyond", [-1, 0, 1, 5])
 @pytest.mark.parametrize("side", ["arguments", "outputs"])
-def test_arguments_and_outputs(report: Report, side: str, beyond: int) -> None:
+def test_arguments_and_outputs(report: Report, side: str) -> None:
+    """The table has all of them; a document cuts it where it is not asked for."""
     value = (*report.capture.arguments, *report.capture.outputs)[0]
-    count = captured.MAX_ENTRIES + beyond
-    values = tuple(replace(value, path=f"number {number}.") for number in range(count))
+    values = tuple(replace(value, path=f"number {number}.") for number in range(500))
     table = captured.arguments(inspect(replace(report.capture, **{side: values})))
-    shown = [row for row in table.rows if str(row.cells[1]).startswith("number") and not row.minor]
-    notes = " ".join(map(str, table.notes()))
-    assert len(shown) + said_to_be_left_out(notes, side[:-1]) == count
+    assert sum(str(row.cells[1]).startswith("number") for row in table.rows) == len(values)
 
 
 @pytest.mark.parametrize("count", range(1, change_rows.MAX_TYPES + 4))
