@@ -65,7 +65,8 @@ def _users(computation: Computation, members: list[Instruction]) -> dict[Instruc
             near = [user for name in sorted(names) for user in users[name]]
             if placed := [user for user in near if user.frames]:
                 found.setdefault(member, []).extend(placed)
-            if onward := [user for user in near if not user.frames and (_is_combined(member) or not placed)]:
+            goes_on = not placed or _is_combined(member)
+            if onward := [user for user in near if goes_on and not user.frames]:
                 farther[member] = frozenset(user.name for user in onward)
         reached = farther
     return found
