@@ -11,7 +11,7 @@ from ..capture.model import Value
 REF = "Ref{"
 """The start of the type of an array that is updated in place."""
 
-_ROOT = re.compile(r"\A\w*")
+ROOT = re.compile(r"\A\w*")
 """The parameter of the function in the path of an argument: `params` of `params['w']`."""
 
 _WRAPPED = re.compile(r"""\w*(?:\[\d+\])+(?=\.|\[['"])""")
@@ -29,7 +29,7 @@ def weights_of(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable
     wrapped: dict[tuple[str, str], list[str]] = {}
     found = set[tuple[str, str]]()
     for argument in arguments:
-        leaf = _ROOT.sub("", argument.path)
+        leaf = ROOT.sub("", argument.path)
         inner = argument.type, _WRAPPED.sub("", argument.path, count=1)
         is_alone = not leaf and argument.type in returned and alike[argument.type] == 1
         if is_alone or (argument.type, leaf) in leaves or argument.type.startswith(REF):
