@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
+from functools import partial
 
 import pytest
 from shardscope.inspector.capture.model import STAGES, Capture, Stage
@@ -12,6 +11,7 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.source import Source
 
 from tests.capture.mutants import written
+from tests.parsers.damage import calls
 
 pytestmark = pytest.mark.once
 
@@ -105,27 +105,10 @@ def program(text: str) -> Capture:
     return Capture(stages=(Stage(name, STAGES[name].dialect, Source(name, text.encode())),), complete=True)
 
 
-def calls(text: str) -> int:
-    """The calls of functions, Python's own included, that the analysis takes."""
-    found = 0
-
-    def counted(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal found
-        found += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        inspect(program(text))
-    finally:
-        sys.setprofile(before)
-    return found
-
-
 @pytest.mark.parametrize("written_as", [loops, loops_in_loops, branches, calls_in_calls, calls_in_calls_of_hlo])
 def test_work_grows_with_the_text(written_as: Callable[[int], str]) -> None:
-    calls(written_as(8))  # what is read once and for all
-    few, many = calls(written_as(40)), calls(written_as(160))
+    inspect(program(written_as(8)))  # what is read once and for all
+    few, many = (calls(partial(inspect, program(written_as(count)))) for count in (40, 160))
     assert many < 5 * few
 
 

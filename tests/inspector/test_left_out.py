@@ -51,7 +51,7 @@ def test_lines_of_code_in_html(count: int) -> None:
 
 @pytest.mark.parametrize("side", ["arguments", "outputs"])
 def test_arguments_and_outputs(report: Report, side: str) -> None:
-    """The table has all of them; a document cuts it where it is not asked for."""
+    """The table has all of them; a document cuts it unless `--details` names it."""
     value = (*report.capture.arguments, *report.capture.outputs)[0]
     values = tuple(replace(value, path=f"number {number}.") for number in range(500))
     table = captured.arguments(inspect(replace(report.capture, **{side: values})))
