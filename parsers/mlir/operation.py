@@ -22,7 +22,7 @@ from .parameters import Parameter, function_parameters, label, region_arguments
 from .scan import span_at, spans_in
 from .statement import FUNCTION, Head, Statement, read_head, read_statement, result_names
 from .structure import BlockNode, Nest, RegionNode, Run, nest_at
-from .text import MlirText, nests_around
+from .text import MlirText
 from .types import MlirType, TensorType
 
 T = TypeVar("T")
@@ -156,12 +156,7 @@ class Operation:
     @property
     def parent(self) -> Operation | None:
         """The operation in whose region it is."""
-        kept, start = self.text.kept, self.span.start
-        if ("parent", start) not in kept:
-            around = nests_around(self.text, start)
-            starts = [*(nest.span.start for nest in around), start]
-            kept |= {("parent", each): nest for each, nest in zip(starts, (None, *around), strict=True)}
-        nest = kept["parent", start]
+        nest = self.text.parent(self.span.start)
         return None if nest is None else Operation(self.text, nest.span, nest)
 
     def walk(self) -> Iterator[Operation]:

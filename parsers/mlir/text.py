@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..errors import ParseError, Problem
 from ..grammar import anchored
@@ -70,8 +70,7 @@ class MlirText:
         """The functions of a text that is indented as printers do; None for other texts."""
         self.aliases = aliases or Aliases(source)
         self._locations = Locations(self.aliases.definition)
-        self.kept: dict[tuple[str, int], Any] = {}
-        """Results of analyses about something at an offset."""
+        self._parents: dict[int, Nest | None] = {}
         self._regions: dict[Span, tuple[RegionNode, tuple[Problem, ...]]] = {}
 
     def region(self, node: RegionNode | Span) -> RegionNode:
@@ -83,6 +82,14 @@ class MlirText:
         if span not in self._regions:
             self._regions[span] = structure(self.source, span)
         return self._regions[span]
+
+    def parent(self, start: int) -> Nest | None:
+        """The innermost operation with regions around the operation that starts there."""
+        if start not in self._parents:
+            around = nests_around(self, start)
+            starts = [*(nest.span.start for nest in around), start]
+            self._parents |= zip(starts, (None, *around), strict=True)
+        return self._parents[start]
 
     @cached_property
     def outline(self) -> tuple[RegionNode, tuple[Problem, ...]]:
