@@ -1,18 +1,15 @@
-"""The command line: which commands there are, and what becomes of errors."""
+"""The command line: one command is run, and each error becomes a line and an exit status."""
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
-from shardscope.commands import SUMMARIES, load
+from shardscope.arguments import parsed
 from shardscope.exit_code import ExitCode
 from shardscope.signals import leave_interrupts, stopped_by, stopping
-from shardscope.version import __version__
 
 
 def command() -> int:
@@ -43,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    options = _options(given)
+    options = parsed(given)
     from shardscope.inspector.capture.model import UnreadableFileError
     from shardscope.inspector.capture.output_file import OutputError
     from shardscope.output_places import check_places
@@ -60,45 +57,6 @@ def _run(given: Sequence[str]) -> int:
         return _complain(error, ExitCode.SYSTEM_FAILED)
     except ShardscopeError as error:
         return _complain(error, ExitCode.USAGE)
-
-
-def _options(given: Sequence[str]) -> argparse.Namespace:
-    """Parse the arguments; argparse takes a script's arguments for ours if options precede their `--`."""
-    own = list(given[: given.index("--")]) if given[:1] == ["run"] and "--" in given else list(given)
-    options = _parser(own).parse_args(own)
-    if len(own) < len(given):
-        options.argv = [*options.argv, *given[len(own) + 1 :]]
-    return options
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors pass the door to the terminal, as they quote what was given."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end."""
-        from shardscope.terminal import say
-
-        say(f"{self.prog}: {message}; see {self.prog} --help")
-        raise SystemExit(ExitCode.USAGE)
-
-
-def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="shardscope",
-        description="See how JAX shards a function, what it communicates, and from which line.",
-        epilog="Try it: shardscope run fsdp_tp:grad",
-    )
-    parser.add_argument("--version", action="version", version=f"shardscope {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    chosen = next((argument for argument in given if not argument.startswith("-")), None)
-    for name, summary in SUMMARIES.items():
-        subparser = subparsers.add_parser(name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter)
-        if name == chosen:
-            command = load(name)
-            subparser.description = command.description
-            command.configure(subparser)
-            subparser.set_defaults(run=command.run)
-    return parser
 
 
 def _occupy_standard_descriptors() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 
 from shardscope.commands.numbers import whole
@@ -36,8 +37,22 @@ def run(options: argparse.Namespace) -> ExitCode:
     """Serve until it is stopped."""
     if importlib.util.find_spec("textual_serve") is None:
         raise ShardscopeError("`shardscope serve` needs textual-serve: pip install 'shardscope[serve]'")
+    from shardscope.arguments import parsed
     from shardscope.web_server import LoopbackServer
 
     own = [options.shown, *options.arguments]
+    _check(options.shown, parsed(own))
     command = [sys.executable, "-m", "shardscope", own[0], "--format", "tui", *own[1:]]
     return LoopbackServer(command, f"shardscope {' '.join(own)}", options.port).until_stopped()
+
+
+def _check(shown: str, options: argparse.Namespace) -> None:
+    """Refuse what a browser would only show the end of; raises ShardscopeError."""
+    if shown != "open":
+        return
+    if options.path == "-":
+        raise ShardscopeError("`shardscope serve open` needs a file: a browser has no standard input")
+    try:
+        os.stat(options.path)
+    except (OSError, ValueError) as error:
+        raise ShardscopeError(f"cannot read {options.path}: {getattr(error, 'strerror', error)}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shardscope.cli import _options
+from shardscope.arguments import parsed
 from shardscope.commands import SUMMARIES, load
 from shardscope.commands.output import chosen_format
 
@@ -82,7 +82,7 @@ def test_ids_of_no_equation(shardscope: Shardscope) -> None:
     ],
 )
 def test_the_most_that_is_taken(option: str, value: object) -> None:
-    options = vars(_options(["run", "script.py:fn", option]))
+    options = vars(parsed(["run", "script.py:fn", option]))
     assert options[option.removeprefix("--").partition("=")[0]] == value
 
 
@@ -122,6 +122,6 @@ def test_what_a_terminal_gets_is_a_format_of_the_command(name: str, monkeypatch:
 @pytest.mark.once
 @pytest.mark.parametrize("options", [(), ("--no-live",), ("--format", "text", "--save", "step.shardscope")])
 def test_what_follows_two_dashes_is_the_scripts(options: tuple[str, ...]) -> None:
-    given = _options(["run", "step.py:step", *options, "--", "256", "--help"])
+    given = parsed(["run", "step.py:step", *options, "--", "256", "--help"])
     assert (given.function, given.argv) == ("step.py:step", ["256", "--help"])
-    assert _options(["run", *options, "step.py:step"]).argv == []
+    assert parsed(["run", *options, "step.py:step"]).argv == []

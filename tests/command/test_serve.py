@@ -12,7 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from shardscope.web_server import LoopbackServer
 from tests.browser import CHROMIUM, browser
+
+from .conftest import Shardscope
 
 KEPT = Path(__file__).parent.parent / "tui" / "looks" / "fsdp_tp.capture"
 
@@ -104,6 +107,27 @@ def test_a_name_that_is_bound_to_this_machine_later(address: str, host: str, pat
 def test_other_sites(address: str, origin: str, path: str) -> None:
     parts = urlsplit(address)
     assert status(address, parts.path + path, Origin=origin.format(parts.port), **SOCKET) == 403
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("open nothing.hlo", b"cannot read nothing.hlo: No such file or directory"),
+        ("open -", b"a browser has no standard input"),
+        ("open --bogus x", b"--bogus"),
+        ("run", b"function"),
+        ("diff --stage=none a b", b"--stage"),
+        ("targets", b"COMMAND"),
+    ],
+)
+def test_refused_before_it_listens(
+    shardscope: Shardscope, monkeypatch: pytest.MonkeyPatch, arguments: str, why: bytes
+) -> None:
+    monkeypatch.setattr(LoopbackServer, "until_stopped", lambda _: pytest.fail("it listens"))
+    done = shardscope("serve", *arguments.split())
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert why in done.stderr
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
