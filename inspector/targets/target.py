@@ -24,6 +24,7 @@ SHAPES = {"tpu": "4x4x4", "gpu": "8"}
 MAX_DEVICES = 1 << 14
 """Nobody compiles for more in one process; libtpu and the fake CPU devices grow with their number."""
 
+_COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _PART = re.compile(r"(?P<shape>\d{1,6}(?:x\d{1,6})*)(?:\*(?P<slices>\d{1,4}))?", re.ASCII)
 
 
@@ -59,12 +60,12 @@ def parse_target(text: str) -> Target:
             return Target(text, "local")
         case "cpu" if not parts:
             return Target(text, "cpu")
-        case "cpu" if len(parts) == 1 and parts[0].isdecimal():
-            return Target(text, "cpu", devices=_checked(text, int(parts[0][:9])))
+        case "cpu" if len(parts) == 1 and _COUNT.fullmatch(parts[0]):
+            return Target(text, "cpu", devices=_checked(text, int(parts[0])))
         case "tpu" | "gpu":
             return _described(text, platform, parts)
         case "cpu" | "local":
-            behind = "a number of devices" if platform == "cpu" else "nothing"
+            behind = f"a number of devices, at most {MAX_DEVICES}," if platform == "cpu" else "nothing"
             raise _error(text, f"{platform} takes {behind} after it")
     raise _error(text, "targets are cpu, cpu:N, local, tpu:CHIP:SHAPE and gpu:CHIP:N")
 
@@ -156,23 +157,19 @@ def topology_of(target: Target) -> dict[str, Any] | None:
 def wraps(chip: Chip, shape: tuple[int, ...]) -> tuple[bool, bool, bool]:
     """Return whether each axis of a slice's torus closes to a ring; libtpu leaves it to the caller."""
     step = chip.integer("wraps_by")
-    closed = [size % step == 0 for size in shape] + [False] * 3
-    return closed[0], closed[1], closed[2]
+    x, y, z, *_ = (*(size % step == 0 for size in shape), False, False, False)
+    return x, y, z
 
 
 def _target_config(chip: Chip) -> str:
     """A GpuTargetConfigProto in protobuf's text format (xla/stream_executor/device_description.proto)."""
-    own = dict(chip.facts["device"])
-    links = own.pop("active_links", None)
     fields: dict[str, Any] = {
         **DEVICE,
         "memory_bandwidth": int(chip.figure("hbm_bandwidth")),
         "device_memory_size": int(chip.figure("hbm_bytes")),
         "name": chip.kinds[0],
-        **own,
+        **chip.facts["device"],
     }
-    if links is not None:
-        fields["device_interconnect_info"] = {"active_links": links}
     description = {
         "gpu_device_info": fields,
         "platform_name": chip.text("platform_name"),

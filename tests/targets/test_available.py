@@ -44,6 +44,35 @@ def test_what_to_install_is_of_the_version_of_jax(monkeypatch: pytest.MonkeyPatc
     assert there["gpu"].with_what == "jax-cuda12-plugin 0.12.0, nvidia-cuda-nvcc 13.5"
 
 
+def test_gpus_are_of_their_maker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX's names of the devices begin with it."""
+    monkeypatch.setattr(available, "_ptxas", lambda: "")
+    found = by_kind({"jax": "0.12.0"})
+    for kind, maker in (("gpu", "NVIDIA"), ("gpu (AMD)", "AMD")):
+        chips = found[kind].chips
+        assert parse_target(found[kind].example).chip in chips
+        assert all(chip.kinds[0].startswith(maker) for chip in chips)
+        assert all(chip.figure("flops") > 0 for chip in chips)
+    amd = found["gpu (AMD)"]
+    assert (amd.with_what, amd.missing) == ("", "jax-rocm7-plugin and ROCm")
+    assert "'jax[rocm7-local]==0.12.0'" in amd.command
+    there = by_kind({"jax": "0.12.0", "jax-rocm7-plugin": "0.12.0"})["gpu (AMD)"]
+    assert there.with_what.startswith("jax-rocm7-plugin 0.12.0,")
+    assert (there.missing, there.command) == ("", "")
+
+
+def test_a_compiler_of_cuda_on_the_path_or_where_xla_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = {"jax": "0.12.0", "jax-cuda13-plugin": "0.12.0"}
+    monkeypatch.setattr(available, "TOOLKITS", (str(tmp_path / "toolkit" / "ptxas"),))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert by_kind(packages)["gpu"].missing == "ptxas"
+    for folder in ("toolkit", "path"):
+        file = tmp_path / folder / "ptxas"
+        file.parent.mkdir()
+        file.touch(0o755)
+        assert by_kind(packages)["gpu"].with_what == f"jax-cuda13-plugin 0.12.0, ptxas in {file.parent}"
+
+
 def test_what_is_no_python(tmp_path: Path) -> None:
     with pytest.raises(ShardscopeError, match="does not run as a Python interpreter"):
         packages_of("/bin/ls")

@@ -16,6 +16,7 @@ from shardscope.inspector.targets.target import Target, TargetError, parse_targe
     [
         ("cpu", None),
         ("cpu:16", 16),
+        ("cpu:16384", 16384),
         ("local", None),
         ("tpu:v4:2x2x1", 4),
         ("tpu:v4:2x2x1:cores", 8),
@@ -40,6 +41,9 @@ def test_number_of_devices(text: str, devices: int | None) -> None:
         ("toaster", "targets are"),
         ("cpu:0", "0 devices"),
         ("cpu:x", "a number of devices"),
+        ("cpu:16385", "16385 devices; from 1 to 16384"),
+        ("cpu:1000000000", "a number of devices, at most 16384"),
+        ("cpu:٤", "a number of devices"),
         ("cpu:8:8", "a number of devices"),
         ("local:2", "nothing after it"),
         ("tpu", "v5p"),
@@ -99,6 +103,7 @@ def test_rings_close_as_the_machines_are_built() -> None:
     assert wraps(v5p, (4, 2, 12)) == (True, False, True)
     assert wraps(v5p, (6, 1, 8)) == (False, False, True)
     assert wraps(v5e, (8, 16)) == (False, True, False)
+    assert wraps(v5p, ()) == (False, False, False)  # a device without coordinates
 
 
 def test_what_the_plugins_are_told() -> None:
@@ -115,3 +120,32 @@ def test_what_the_plugins_are_told() -> None:
     assert "cuda_compute_capability { major: 8 }" in gpu["options"]["target_config"]
     assert 'name: "NVIDIA A100-SXM4-80GB"' in gpu["options"]["target_config"]
     assert topology_of(parse_target("cpu:4")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("tpu:v5e:4x4", {"wrap": (False, False, False)}),
+        ("tpu:v5e:4x16*2", {"wrap": (False, True, False), "num_slices": 2}),
+        ("tpu:v5p:4", {"wrap": (True, False, False), "chip_config_name": "megacore"}),
+        ("tpu:v4:4x4x4", {"wrap": (True, True, True), "chip_config_name": "megacore"}),
+        ("tpu:v4:2x2x1:cores", {"wrap": (False, False, False)}),
+    ],
+)
+def test_what_libtpu_is_told(text: str, options: dict[str, object]) -> None:
+    """No slices where there is one, no name of a configuration where a chip has one only."""
+    topology = topology_of(parse_target(text))
+    assert topology is not None
+    assert topology["options"] == options
+
+
+@pytest.mark.parametrize(("gpu", "plugin", "links"), [("a100", "cuda", 12), ("h100", "cuda", 18), ("mi300x", "rocm", 0)])
+def test_what_the_plugins_of_gpus_are_told(gpu: str, plugin: str, links: int) -> None:
+    """NVLinks as the data sheets count them; of the links of AMD's GPUs the description says nothing."""
+    topology = topology_of(parse_target(f"gpu:{gpu}:8"))
+    assert topology is not None
+    assert (topology["plugin"], topology["lowering"]) == (plugin, plugin)
+    described = topology["options"]["target_config"]
+    assert f'platform_name: "{plugin.upper()}"' in described
+    assert (f"device_interconnect_info {{ active_links: {links} }}" in described) == bool(links)
+    assert ("device_interconnect_info" in described) == bool(links)
