@@ -68,9 +68,9 @@ def read_golden(path: str) -> Fingerprint:
     """
     try:
         with open(path, "rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise CaptureError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
+            data = stream.read(MAX_BYTES)
+            if stream.peek():
+                raise CaptureError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
         document = msgspec.json.decode(data)
         for work in _works(document):
             axes = (AxisRef.spelled(axis) if isinstance(axis, str) else axis for axis in work["axes"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from dataclasses import replace
@@ -11,6 +12,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, CaptureError, Stage
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.check import golden
 from shardscope.inspector.check.budget import broken, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import judge
@@ -98,6 +100,34 @@ def _sending(wire: int | None, executions: int | None) -> Transfer:
     return Transfer(work, Place((("", ""),), "", "unknown"), "unknown", "", "")
 
 
+def test_what_is_counted_is_said() -> None:
+    listed = tuple((_sending(wire, 1), count) for wire, count in ((8, 2), (4, 1)))
+    (over,) = broken(
+        [parse_budget("all-reduces <= 2"), parse_budget("collectives <= 3")], Fingerprint("", "hlo", listed, ())
+    )
+    assert over.found == "3 collectives"
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("wire bytes <= 2 GB", 2e9),
+        ("wire bytes <= 1.5 kib", 1536),
+        ("peak memory <= 20", 20),
+        ("peak memory <= 12.5 %", 12.5),
+        ("time <= 1.5 s", 1.5),
+        ("time <= 20 ms", 0.02),
+        ("time <= 20.5 us", 2.05e-5),
+        ("time <= 7 µs", 7e-6),
+        ("all-gather: none", 0),
+        ("collectives <= 12", 12),
+    ],
+)
+def test_what_a_budget_allows(text: str, most: float) -> None:
+    """In bytes, seconds, hundredths of the memory, or collectives."""
+    assert parse_budget(text).most == pytest.approx(most)
+
+
 def test_what_is_no_budget() -> None:
     with pytest.raises(CaptureError, match="'wire bytes <= 2 GB'"):
         parse_budget("all-gathr: none")
@@ -112,6 +142,48 @@ def test_a_golden_keeps_what_is_compared(sample: SampleCapture, tmp_path: Path) 
     assert again.changes is not None
     assert again.changes.same == 11
     assert not judge("loss", inspect(sample("tensor_parallel:loss")), read_golden(str(path)), ()).passed
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A golden with one collective."""
+    path = tmp_path / "golden.json"
+    path.write_bytes(golden_of(Fingerprint("f", "hlo", ((_sending(8, 1), 2),), ())))
+    return path
+
+
+def test_a_golden_is_a_text_that_is_kept_in_a_repository(small: Path) -> None:
+    """Spaced as Python's `json` does it, so that lines differ only where the program does."""
+    text = small.read_text("utf-8")
+    assert text == json.dumps(json.loads(text), indent=1, ensure_ascii=False) + "\n"
+
+
+def test_a_golden_has_a_limit(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = small.stat().st_size
+    monkeypatch.setattr(golden, "MAX_BYTES", size)
+    assert read_golden(str(small)).count == 2
+    monkeypatch.setattr(golden, "MAX_BYTES", size - 1)
+    with pytest.raises(CaptureError, match="is larger than"):
+        read_golden(str(small))
+
+
+def test_a_golden_is_named_by_its_way_from_here(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is outside the working directory, as the user has written it."""
+    monkeypatch.chdir(small.parent)
+    assert read_golden(str(small)).title == "f, golden.json"
+    (small.parent / "below").mkdir()
+    monkeypatch.chdir("below")
+    assert read_golden(str(small)).title == f"f, {small}"
+    assert read_golden("../golden.json").title == "f, ../golden.json"
+
+
+@pytest.mark.parametrize("edit", [('"count": 2', '"count": 0'), ('"frames": [', '"frames": [], "other": [')])
+def test_a_collective_that_is_nowhere(small: Path, edit: tuple[str, str]) -> None:
+    text = small.read_text()
+    assert edit[0] in text
+    small.write_text(text.replace(*edit))
+    with pytest.raises(CaptureError, match="a collective that is nowhere"):
+        read_golden(str(small))
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 combines none of them")
