@@ -62,7 +62,7 @@ def _slotted(plain: type) -> type:
 def _dataclass_of(plain: type) -> Any:
     with _LOCK:
         if not dataclasses.is_dataclass(plain):
-            dataclasses.dataclass(repr=False, eq=False, frozen=True)(plain)
+            dataclasses.dataclass(frozen=True)(plain)
     return plain
 
 

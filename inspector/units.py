@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -92,6 +93,6 @@ def _in_units(number: float, units: Iterable[tuple[str, float]]) -> str:
 
 
 def _three_digits(number: float) -> str:
-    digits = 2 if abs(number) < 10 else 1 if abs(number) < 100 else 0
+    digits = 2 - bisect((10, 100), abs(number))
     text = f"{number:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

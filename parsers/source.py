@@ -14,6 +14,9 @@ from .record import Record
 EXCERPT_WIDTH = 100
 """Most characters of a line that an excerpt shows; a compiler's line may have millions."""
 
+_EXCERPT_BYTES = 4 * EXCERPT_WIDTH
+"""Most bytes that so many characters have."""
+
 
 class Span(Record, frozen=True, order=True):
     """The bytes from `start` up to, not including, `end`."""
@@ -55,9 +58,9 @@ class Source:
         first = self.data.rfind(b"\n", 0, span.start) + 1
         last = self.data.find(b"\n", first)
         last = len(self.data) if last < 0 else last
-        # Four bytes a character at the most: what is cut off here can not be inside the window.
-        left = max(first, span.start - 4 * EXCERPT_WIDTH)
-        right = min(last, max(span.end, span.start) + 4 * EXCERPT_WIDTH)
+        # What is cut off here can not be inside the window.
+        left = max(first, span.start - _EXCERPT_BYTES)
+        right = min(last, max(span.end, span.start) + _EXCERPT_BYTES)
         before = _drawable(self.text(Span(left, min(span.start, last))))
         marked = _drawable(self.text(Span(min(span.start, last), max(min(span.end, right), span.start))))
         after = _drawable(self.text(Span(max(min(span.end, right), min(span.start, last)), right)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .automaton import END, Rule, Tables
@@ -151,20 +150,15 @@ class Parse:
 
 
 def _meaning(rule: Rule, action: Action | None) -> Callable[[list[Any]], object] | None:
-    """Return a list of the parts of a rule without an action; None if one part stays as it is."""
-    numbers = rule.arguments
+    """Return a list of the parts of a rule without an action; None if its only part stays as it is."""
+    alone = range(rule.size)
+    numbers: Sequence[Any] = rule.arguments
     if rule.unwraps and rule.size == 1 and numbers == [0]:
         return None
-    plain = [number for number in numbers if number is not None and number >= 0]
-    if plain == numbers and action and not rule.unwraps:
-        if plain == list(range(rule.size)):
+    if action is not None and not rule.unwraps and set(alone).issuperset(numbers):
+        if numbers == [*alone]:
             return lambda parts: action(*parts)
-        if len(plain) > 1:
-            choose = itemgetter(*plain)
-            return lambda parts: action(*choose(parts))
-    if [~0, *plain] == numbers and not action and len(plain) == 1:
-        # One more item of a list.
-        return lambda parts: (parts[0].append(parts[plain[0]]), parts[0])[1]
+        return lambda parts: action(*[parts[number] for number in numbers])
 
     def meaning(parts: list[Any]) -> object:
         arguments = _arguments(parts, numbers)

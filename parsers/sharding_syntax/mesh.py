@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from ..grammar import integers, several, unquote
 from ..lalr import Actions
@@ -56,7 +57,7 @@ class MeshSyntax(Record, frozen=True):
     def __post_init__(self) -> None:
         if len({name for name, _ in self.axes}) < len(self.axes):
             raise ValueError("a mesh axis is named twice")
-        if min((size for _, size in self.axes), default=1) < 1:
+        if any(size < 1 for _, size in self.axes):
             raise ValueError("a mesh axis has no devices")
         if self.size > MAX_DEVICES:
             raise ValueError(f"a mesh of more than {MAX_DEVICES} devices")
@@ -97,8 +98,8 @@ class MeshSyntax(Record, frozen=True):
         pieces: list[tuple[AxisRef, int]] = []
         for name, size in self.axes:
             done = 1
-            for axis in sorted((axis for axis in wanted if axis.name == name), key=lambda axis: axis.sub or (1, size)):
-                pre_size, part = axis.sub or (1, size)
+            parts = [(axis.sub or (1, size), axis) for axis in wanted if axis.name == name]
+            for (pre_size, part), axis in sorted(parts, key=itemgetter(0)):
                 if pre_size % done:
                     raise ValueError(f"{axis} overlaps another part of the axis")
                 if pre_size > done:

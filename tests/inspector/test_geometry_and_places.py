@@ -35,7 +35,7 @@ from shardscope.inspector.report import Edit, Finding, Fix, Report, SourcePositi
 from shardscope.inspector.selection.selection import StagePlace, counterparts, linked
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
-from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
 from shardscope.parsers.source import Frame, Source, Span
 
 SIDE, GAP = 20, 4
@@ -90,8 +90,9 @@ def test_extents_are_those_of_the_text() -> None:
         assert text.decode() == ast.get_source_segment(EXPRESSIONS, node)
 
 
-@pytest.mark.parametrize(("partitions", "replicas"), [(4, 2), (2, 8), (1, 4), (4, 1), (1, 1)])
+@pytest.mark.parametrize(("partitions", "replicas"), [(4, 2), (2, 8), (1, 4), (4, 1), (1, 1), (MAX_DEVICES, 2)])
 def test_devices_of_a_text(partitions: int, replicas: int) -> None:
+    """As many as both numbers allow; one, as if it said nothing, where no program has so many."""
     mlir = f"""module @jit_f attributes {{mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = {replicas} : i32}} {{
   func.func public @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>) {{
     return %arg0 : tensor<4xf32>
@@ -108,7 +109,7 @@ ENTRY %main (p: f32[4]) -> f32[4] {{
     for dialect, text in (("mlir", mlir), ("hlo", hlo)):
         module = ParsedStage(Stage("stablehlo", dialect, Source("t", text.encode()))).module  # type: ignore[arg-type]
         assert module is not None
-        assert module.devices == partitions * replicas
+        assert module.devices == (partitions * replicas if partitions * replicas <= MAX_DEVICES else 1)
 
 
 def test_who_a_text_is_said_to_be(tmp_path: Path) -> None:

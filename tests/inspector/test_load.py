@@ -52,6 +52,18 @@ def test_a_text_is_kept_as_a_compiler_printed_it(before: bytes) -> None:
     assert len(found.messages) == bool(before)
 
 
+@pytest.mark.parametrize("above", ["", "x\n", "x\n\ny\n", "$ make\n*** Begin\n"])
+@pytest.mark.parametrize("between", ["", "\n", "\n-\n", "\n*** of XLA\nof a log\n"])
+@pytest.mark.parametrize("below", ["", ".\n", ".\n\n*** End\n"])
+def test_lines_outside_of_modules_are_counted(above: str, between: str, below: str) -> None:
+    """All that are not empty, and not XLA's own."""
+    text = f"{above}{TEXT.decode()}{between}{TEXT.decode()}{below}"
+    lines = [line for line in f"{above}\n{between}\n{below}".splitlines() if line and not line.startswith("*** ")]
+    said = [message.text for message in load_bytes("t", text.encode()).messages if "outside" in message.text]
+    counted = f"of t, {len(lines)} line{'s' if len(lines) > 1 else ''} outside of any module left out"
+    assert said == ([counted] if lines else [])
+
+
 def zipped_bytes(**members: bytes) -> bytes:
     data = BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -94,6 +94,13 @@ def test_what_is_shown_is_the_number_to_three_digits(power: int, factor: float, 
     assert prefix == "P" or abs(float(count)) < 1000 or float(count) == 1000
 
 
+@pytest.mark.parametrize("number", [1.0, 1.004, 1.006, 9.99, 9.994, 10.04, 10.06, 99.94, 99.96, 100.4, 100.6, 999.4])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_three_digits_are_those_of_python(number: float, sign: int) -> None:
+    assert format_count(sign * number) == f"{float(f'{sign * number:.3g}'):g} "
+    assert format_seconds(sign * number * 1e-9) == f"{float(f'{sign * number:.3g}'):g} ns"
+
+
 @pytest.mark.parametrize("power", range(1, 17))
 @pytest.mark.parametrize("sign", [1, -1])
 def test_bytes_are_powers_of_1024(power: int, sign: int) -> None:
@@ -117,6 +124,15 @@ def test_what_would_be_shown_as_1000_takes_the_larger_unit(scale: float) -> None
 def test_small_and_many() -> None:
     assert (format_seconds(1e-20), format_seconds(1.5e-14)) == ("1e-20 s", "0.01 ps")
     assert [plural(count, "run") for count in (0, 1, 2, 1000)] == ["0 runs", "1 run", "2 runs", "1,000 runs"]
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [("copy", "copies"), ("entry", "entries"), ("array", "arrays"), ("key", "keys"), ("survey", "surveys")],
+)
+def test_words_that_end_in_y(word: str, words: str) -> None:
+    """With a vowel before it, it stays."""
+    assert [plural(count, word) for count in (1, 2)] == [f"1 {word}", f"2 {words}"]
 
 
 @pytest.mark.parametrize(

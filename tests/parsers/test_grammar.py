@@ -52,6 +52,14 @@ def test_errors_are_drawn(sums: Grammar, text: str, drawn: str) -> None:
     assert str(caught.value) == drawn
 
 
+@pytest.mark.parametrize("digits", [1, 39, 40, 41, 1000])
+def test_what_is_unexpected_is_quoted_up_to_40_characters(sums: Grammar, digits: int) -> None:
+    with pytest.raises(ParseError) as caught:
+        sums.parse("1 " + "2" * digits)
+    assert caught.value.problem.message == f"unexpected '{'2' * min(digits, 40)}'"
+    assert caught.value.problem.span == Span(2, 2 + digits)
+
+
 def test_errors_of_a_piece_at_their_place_in_a_text(sums: Grammar) -> None:
     whole = Source("f.txt", b"first\nsum: 1 + x\n")
     with pytest.raises(ParseError) as caught:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from itertools import combinations, product
 from typing import Any
 
 import pytest
@@ -11,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from shardscope.parsers.grammar import STARTS, lark_of
-from shardscope.parsers.lalr import END, Machine, Parse, UnexpectedTerminalError, load_tables
+from shardscope.parsers.lalr import END, Machine, Parse, Tables, UnexpectedTerminalError, load_tables
+from shardscope.parsers.lalr.automaton import Rule
 
 pytestmark = pytest.mark.once
 
@@ -29,11 +33,15 @@ def grammar(name: str) -> Lark:
 
 @cache
 def machine(name: str) -> Machine:
-    """The grammar's tables, with actions that make the tree."""
+    return Machine(load_tables(name), trees(name))
+
+
+def trees(name: str) -> dict[str, Callable[..., object]]:
+    """Actions that make the tree."""
     rules = {rule.alias or rule.origin.name for rule in grammar(name).rules}
-    actions = {rule: (lambda *parts, rule=rule: (rule, parts)) for rule in rules if not rule.startswith("_")}
-    actions |= {terminal.name: tuple for terminal in grammar(name).terminals}
-    return Machine(load_tables(name), actions)
+    named = [rule for rule in rules if not rule.startswith("_")]
+    actions: dict[str, Callable[..., object]] = {rule: (lambda *parts, rule=rule: (rule, parts)) for rule in named}
+    return actions | {terminal.name: tuple for terminal in grammar(name).terminals}
 
 
 def plain(tree: Any) -> object:
@@ -61,9 +69,9 @@ def by_lark(name: str, start: str, text: str) -> object:
         return place, {END} if state.position == state.parse_conf.end_state else parser.accepts()
 
 
-def by_tables(name: str, start: str, text: str) -> object:
+def by_tables(name: str, start: str, text: str, tables: Machine | None = None) -> object:
     try:
-        return Parse(machine(name), start).text(text, placed=True)
+        return Parse(tables or machine(name), start).text(text, placed=True)
     except UnexpectedTerminalError as error:
         return (error.start, error.end), set(error.expected)
 
@@ -82,3 +90,42 @@ def test_trees_and_errors_are_those_of_lark(name: str, start: str) -> None:
         assert by_tables(name, start, damaged) == by_lark(name, start, damaged)
 
     compared()
+
+
+def test_the_meaning_of_a_rule() -> None:
+    """Each argument taken by itself, as `Rule` describes them; rules of up to three parts, each left out or taken."""
+    none: Any = {"rows": [], "starts": {}, "scanners": [], "scanner_of": [], "root": "", "ignored": [], "spelled": {}}
+    actions: list[Callable[..., object] | None] = [None, lambda *values: ("action", values)]
+    for size, unwraps, action in product(range(4), (False, True), actions):
+        for each in (part for count in range(size + 1) for part in combinations(range(size), count)):
+            for numbers in product(*[(number, ~number, None) for number in each]):
+                rule = Rule("origin", size, "name", list(numbers), unwraps)
+                tables = Tables(rules=[rule], **none)
+                [(popped, origin, meaning)] = Machine(tables, {} if action is None else {"name": action}).reductions
+                assert (popped, origin) == (size, "origin")
+                parts = [[f"{number} first", f"{number} second"][: 2 - number % 2] for number in range(size)]
+                taken: list[object] = []
+                for number in numbers:
+                    taken += [None] if number is None else [parts[number]] if number >= 0 else parts[~number]
+                expected = taken[0] if unwraps and len(taken) == 1 else action(*taken) if action else taken
+                assert (meaning is None) == (unwraps and size == 1 and numbers == (0,))
+                if meaning is None:  # what is on the stack stays there
+                    assert expected == parts[0]
+                else:
+                    assert meaning(parts) == expected
+
+
+def test_states_may_have_any_numbers() -> None:
+    """Numbered from the last, so that the first is one in which a parse goes on, and not one in which it starts."""
+    tables = load_tables("replica_groups")
+    last = len(tables.rows) - 1
+    rows = [{kind: last - to if to >= 0 else to for kind, to in row.items()} for row in reversed(tables.rows)]
+    starts = {start: last - state for start, state in tables.starts.items()}
+    other = Machine(
+        replace(tables, rows=rows, starts=starts, scanner_of=tables.scanner_of[::-1]), trees("replica_groups")
+    )
+    for whole in ("{{0,1},{2}}", "[2,4]<=[4,2]T(1,0)", "mesh['x'=2,'y'=2], device_ids=([4]T(0)) {'x':(1)2,'y'}"):
+        for end in range(len(whole) + 1):
+            for text in (whole[:end], whole[:end] + ")"):
+                found = by_tables("replica_groups", "groups", text, other)
+                assert found == by_lark("replica_groups", "groups", text)

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.mlir.collectives import parse_groups, parse_integers
-from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
+from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax, iota_devices
 from shardscope.parsers.sharding_syntax.replica_groups import (
     Groups,
     IotaGroups,
     ListGroups,
     MeshGroups,
+    device_counts,
+    parse_mesh,
     parse_pairs,
     parse_replica_groups,
 )
@@ -155,9 +157,33 @@ def test_groups_of_meshes_differ_along_the_axes_only(groups: MeshGroups) -> None
 
 
 def test_no_more_devices_than_there_can_be() -> None:
-    with pytest.raises(ParseError, match="devices"):
-        parse_replica_groups(f"mesh['x'={MAX_DEVICES + 1}] {{'x'}}")
+    for text in (f"mesh['x'={MAX_DEVICES + 1}] {{'x'}}", f"mesh['x'=2], device_ids=([{MAX_DEVICES + 1}]) {{'x'}}"):
+        with pytest.raises(ParseError, match=f"more than {MAX_DEVICES} device"):
+            parse_replica_groups(text)
+    assert parse_mesh(f"mesh['x'={MAX_DEVICES}]").size == MAX_DEVICES
+    assert iota_devices((MAX_DEVICES,), None) == tuple(range(MAX_DEVICES))
     assert len(parse_replica_groups("[1024,1024]<=[1048576]").devices(0)) == 1024
+
+
+@pytest.mark.parametrize(
+    ("replicas", "partitions", "counts"),
+    [
+        ("", "", {1}),
+        ("2", "", {1, 2}),
+        ("", "4", {1, 4}),
+        ("2", "4", {2, 4, 8}),
+        ("1", f"{MAX_DEVICES}", {1, MAX_DEVICES}),
+        ("2", f"{MAX_DEVICES // 2}", {2, MAX_DEVICES // 2, MAX_DEVICES}),
+        ("1", f"{MAX_DEVICES + 1}", set()),
+        ("4096", "4096", set()),
+        ("9999999", "1", set()),
+        ("10000000", "4", {1, 4}),
+        ("-2", "x", {1}),
+    ],
+)
+def test_numbers_of_devices_that_groups_can_have(replicas: str, partitions: str, counts: set[int]) -> None:
+    """Replicas, partitions, or both, as far as that are numbers; none where no program has so many."""
+    assert device_counts(replicas, partitions) == counts
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])

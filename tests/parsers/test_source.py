@@ -7,7 +7,7 @@ from itertools import accumulate
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardscope.parsers.source import EXCERPT_WIDTH, Source, Span, occurrences
+from shardscope.parsers.source import EXCERPT_WIDTH, Source, Span, name_set, occurrences
 
 
 @pytest.mark.parametrize("text", ["", "a", "\n", "a\n", "\n\na", "ab\ncd\n\ne", "é\nü"])
@@ -41,6 +41,15 @@ def test_an_excerpt_of_a_long_line_has_what_is_around(place: int) -> None:
     assert line[place + 5 :].startswith(behind)
     assert len(before) >= min(place, 20)
     assert len(behind) >= min(len(line) - place - 5, 20)
+
+
+@pytest.mark.parametrize("length", [EXCERPT_WIDTH - 1, EXCERPT_WIDTH, EXCERPT_WIDTH + 1])
+@pytest.mark.parametrize("marked", [1, EXCERPT_WIDTH - 1, EXCERPT_WIDTH, EXCERPT_WIDTH + 1])
+@pytest.mark.parametrize("letter", "aé日😀")
+def test_a_line_that_just_fits_is_drawn_in_full(length: int, marked: int, letter: str) -> None:
+    shown, carets = Source("t", (letter * length).encode()).excerpt(Span(0, marked * len(letter.encode()))).splitlines()
+    assert shown == f"1 | {letter * min(length, EXCERPT_WIDTH)}{'…' if length > EXCERPT_WIDTH else ''}"
+    assert carets == f"  | {'^' * min(marked, length, EXCERPT_WIDTH)}"
 
 
 @settings(max_examples=150)
@@ -87,3 +96,9 @@ def test_an_excerpt_of_an_empty_line() -> None:
 )
 def test_occurrences_may_overlap(data: bytes, word: bytes) -> None:
     assert list(occurrences(data, word)) == [at for at in range(len(data)) if data.startswith(word, at)]
+
+
+def test_a_string_is_one_name() -> None:
+    assert name_set("xy") == {"xy"}
+    assert name_set(["xy", "z"]) == name_set({"xy", "z"}) == {"xy", "z"}
+    assert name_set(()) == frozenset()

@@ -38,7 +38,7 @@ class HloText:
     def devices(self) -> int:
         """Partitions times replicas."""
         attributes = self.syntax.attributes
-        return max(device_counts(*(attributes.get(key, "") for key in ("replica_count", "num_partitions"))), default=1)
+        return max({1} | device_counts(*(attributes.get(key, "") for key in ("replica_count", "num_partitions"))))
 
     def opcode_counts(self) -> Mapping[str, int]:
         """Return the number of instructions of each opcode."""

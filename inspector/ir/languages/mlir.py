@@ -37,7 +37,7 @@ class MlirText:
         """Partitions times replicas, `8 : i32` each."""
         attributes = self.syntax.attributes
         given = (attributes.get(f"mhlo.num_{each}", "").partition(" ")[0] for each in ("replicas", "partitions"))
-        return max(device_counts(*given), default=1)
+        return max({1} | device_counts(*given))
 
     def opcode_counts(self) -> Mapping[str, int]:
         """Return the number of operations of each name."""
