@@ -61,17 +61,17 @@ class EntryChains:
         names = self._outside(key) if place is None else [(place.jaxpr, name) for name in place.equation.inputs]
         for operand in names:
             value = self._values.get(operand)
-            if (operand in self._inputs and operand not in self._made) or (value is not None and _has(value, axis)):
+            if operand in self._inputs or (value is not None and _has(value, axis)):
                 yield operand
 
     def _outside(self, key: Key) -> list[Key]:
         """Return the value outside of a body for one of its inputs."""
-        around, index = self._bodies.get(key[0]), self._inputs.get(key)
-        if around is None or index is None:
+        around = self._bodies.get(key[0])
+        first = None if around is None else _first_operand(around)
+        if around is None or first is None:
             return []
-        first = _first_operand(around)
-        operands = around.equation.inputs
-        return [(around.jaxpr, operands[index + first])] if first is not None and index + first < len(operands) else []
+        index, operands = first + self._inputs[key], around.equation.inputs
+        return [(around.jaxpr, operands[index])] if index < len(operands) else []
 
     def _way(self, key: Key, before: dict[Key, Key | None]) -> tuple[VariableVariance, ...]:
         way: list[VariableVariance] = []
