@@ -9,7 +9,6 @@ import json
 import math
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from shardscope.inspector.capture.endings import LAST_WORDS, Ending, died, timed
 from shardscope.inspector.capture.environment import child_environment, user_devices
 from shardscope.inspector.capture.model import CaptureError, UnreadableFileError
 from shardscope.inspector.capture.processor_time import processor_seconds, ready_seconds
-from shardscope.inspector.capture.protocol import memory, wire
+from shardscope.inspector.capture.protocol import wire
 from shardscope.inspector.capture.protocol.wire import SCHEMA, Frame, FrameError, encode
 from shardscope.inspector.capture.protocol.workspace import (
     MAX_MESSAGE_CHARACTERS,
@@ -112,70 +111,6 @@ def test_names_of_modules_are_listed_up_to_a_number(count: int) -> None:
     left_out = re.search(r"and (\d+) more", str(caught.value))
     assert shown == sorted(modules)[: dumps.MAX_NAMES]
     assert len(shown) + (int(left_out[1]) if left_out else 0) == count
-
-
-GROUPS_OF: dict[str, tuple[dict[str, str], list[int]]] = {
-    # Files as in the kernel's Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
-    "0::/a/b\n": (
-        {
-            "a/b/memory.max": "1000\n",
-            "a/b/memory.current": "700\n",
-            "a/b/memory.stat": "anon 5\ninactive_file 50\nactive_file 9\n",
-            "a/memory.max": "max\n",
-            "a/memory.current": "5\n",
-            "memory.max": "400\n",
-            "memory.current": "500\n",
-        },
-        [350, 0],
-    ),
-    "3:cpu:/x\n4:memory:/x\n": (
-        {
-            "memory/x/memory.limit_in_bytes": "10\n",
-            "memory/x/memory.usage_in_bytes": "4\n",
-            "memory/x/memory.stat": "inactive_file 1\ntotal_inactive_file 3\n",
-            "cpu/x/memory.max": "1\n",
-            "cpu/x/memory.current": "1\n",
-            "x/memory.max": "1\n",
-            "x/memory.current": "1\n",
-        },
-        [9],
-    ),
-    "0::/c\n": ({"c/memory.max": "10", "c/memory.current": "4"}, [6]),
-    "": ({"memory.max": "1", "memory.current": "1"}, []),
-}
-
-
-@pytest.mark.parametrize("own", GROUPS_OF)
-def test_what_control_groups_leave(own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files, expected = GROUPS_OF[own]
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    (tmp_path / "own").write_text(own)
-    monkeypatch.setattr(memory, "GROUPS", tmp_path)
-    monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "own")
-    assert list(memory._of_groups()) == expected
-
-
-@pytest.mark.parametrize(("limit", "field"), [(resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")])
-def test_what_ulimit_leaves(limit: int, field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel counts it in another file too."""
-    most = 1 << 44
-    limits = {limit: (most, most)}
-    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    monkeypatch.setattr(resource, "getrlimit", lambda name: limits.get(name, unlimited))
-    (left,) = memory._of_limits()
-    status = Path("/proc/self/status").read_text()
-    used = int(re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024  # type: ignore[index]
-    assert abs(most - left - used) < 16 << 20
-    limits[limit] = (1, 1)
-    assert list(memory._of_limits()) == [0]
-
-
-def test_what_the_machine_has() -> None:
-    (available,) = memory._of_machine()
-    total = resource.getpagesize() * os.sysconf("SC_PHYS_PAGES")
-    assert total / 1000 < available <= total
 
 
 def test_processor_time_of_what_a_process_started() -> None:

@@ -296,8 +296,6 @@ def frame_of(event: Event) -> Frame:
 
 
 def _plain(value: Any, left_out: str = "") -> Any:
-    if value is None or isinstance(value, (str, int, float)):
-        return value
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     names = getattr(type(value), "__match_args__", None)

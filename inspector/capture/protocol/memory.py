@@ -44,11 +44,11 @@ def _of_groups() -> Iterator[int]:
 
 def _of_limits() -> Iterator[int]:
     """Memory left under `ulimit -v` and `ulimit -d`."""
-    used = [int(pages) * resource.getpagesize() for pages in _text(Path("/proc/self/statm")).split()]
+    pages = dict(enumerate(_text(Path("/proc/self/statm")).split()))
     for limit, column in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
         most, _ = resource.getrlimit(limit)
         if most != resource.RLIM_INFINITY:
-            yield max(most - (used[column] if len(used) > column else 0), 0)
+            yield max(most - int(pages.get(column, 0)) * resource.getpagesize(), 0)
 
 
 def _text(path: Path) -> str:

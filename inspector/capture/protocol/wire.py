@@ -20,7 +20,7 @@ SCHEMA = "shardscope.capture/1"
 MAX_HEADER_BYTES = 48
 MAX_EVENT_BYTES = 1 << 28
 MAX_TEXT_BYTES = 1 << 30
-
+MAX_PIECE_BYTES = 1 << 20
 
 _SURROGATE = re.compile(
     rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]"
@@ -83,7 +83,7 @@ def _exactly(stream: BinaryIO, length: int) -> bytes:
     """Read `length` bytes in pieces, so that a lying header cannot ask for memory that the stream does not fill."""
     pieces = []
     while length:
-        piece = stream.read(min(length, 1 << 20))
+        piece = stream.read(min(length, MAX_PIECE_BYTES))
         if not piece:
             raise FrameError("cut off in the middle of a frame")
         pieces.append(piece)
