@@ -35,16 +35,14 @@ _SMALL_FLOAT = re.compile(r"float\d_e(\d)m(\d)(fnuz|b11fnuz|fn|b11)?")
 
 def shard_elements(probe: Probe, number: int) -> tuple[Element, ...] | None:
     """The recorded elements of one shard, row-major; None where none are, or the type has no numbers."""
-    count = math.prod(probe.extent)
-    size, left_over = divmod(len(probe.elements), max(1, len(probe.shards)))
-    if left_over or (size == 0 and count) or not 0 <= number < len(probe.shards):
+    if not 0 <= number < len(probe.shards) or len(probe.elements) % len(probe.shards):
         return None
-    return decode(probe.dtype, probe.elements[number * size : (number + 1) * size], count)
+    return decode(probe.dtype, shard_bits(probe, number), math.prod(probe.extent))
 
 
 def shard_bits(probe: Probe, number: int) -> bytes:
     """The bits of the recorded elements of one shard, little-endian, row-major."""
-    size = len(probe.elements) // max(1, len(probe.shards))
+    size = len(probe.elements) // len(probe.shards)
     return probe.elements[number * size : (number + 1) * size]
 
 

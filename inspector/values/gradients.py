@@ -25,7 +25,7 @@ def wrong_gradients(found: Gradients) -> tuple[WrongGradient, ...]:
     for each in found.checked:
         apart, true = abs(each.slope - each.difference), abs(each.difference)
         size = max(true, abs(each.slope))
-        if size and apart > TOLERANCE * size and apart > VARYING * each.spread and not _is_noise(each):
+        if apart > TOLERANCE * size and apart > VARYING * each.spread and not _is_noise(each):
             wrong.append(WrongGradient(each, each.slope / each.difference if true > 1e-6 * size else None))
     return tuple(wrong)
 

@@ -9,7 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from shardscope.inspector.capture.protocol.values import Probe, Shard
-from shardscope.inspector.values.elements import array_lines, decode, element_text, rows, shard_bits, shard_elements
+from shardscope.inspector.values.elements import (
+    array_lines,
+    coordinates_text,
+    decode,
+    element_text,
+    rows,
+    shard_bits,
+    shard_elements,
+)
 
 SMALL = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e4m3")
 WIDE = (
@@ -74,8 +82,11 @@ def test_arrays_as_numpy_writes_them() -> None:
     values = np.arange(-3, 9, dtype=np.int8).reshape(3, 4)
     lines = array_lines(probe((3, 4), (3, 4), values.tobytes()), 0, 9, 9)
     assert "\n".join(lines) == str(values)
+    assert array_lines(probe((4,), (4,), values[0].tobytes()), 0, 9, 9) == [str(values[0])]
+    assert array_lines(probe((1, 4), (1, 4), values[0].tobytes()), 0, 9, 9) == [str(values[:1])]
     assert array_lines(probe((), (), b"\x07"), 0, 4, 4) == ["7"]
-    assert array_lines(probe((0,), (0,), b""), 0, 4, 4) == ["[]"]
+    for shape in ((0,), (2, 0), (0, 3)):
+        assert array_lines(probe(shape, shape, b""), 0, 4, 4) == [str(np.zeros(shape, np.int8))]
 
 
 def test_large_arrays_are_cut() -> None:
@@ -126,6 +137,8 @@ def test_shards_of_a_probe() -> None:
         assert shard_bits(three, number) == values[number].tobytes()
     for number in (-1, 3):
         assert shard_elements(three, number) is None
+    assert shard_elements(replace(three, shards=()), 0) is None
+    assert shard_elements(replace(three, extent=(2, 0), elements=b""), 2) == ()
     assert shard_elements(replace(three, elements=values.tobytes()[:-1]), 0) is None
     assert shard_elements(replace(three, elements=b""), 0) is None
 
@@ -140,3 +153,11 @@ def test_numbers() -> None:
     assert [element_text(v) for v in (-0.0, 1.0, 1.5, math.nan, -math.inf, 1e-30, True, 7)] == [
         "-0.", "1.", "1.5", "nan", "-inf", "1e-30", "True", "7"
     ]  # fmt: skip
+    for real in (-0.0, 0.0, 1.5, -2e30, math.inf):
+        for imaginary in (-0.0, 0.0, 2.0, -1e-9, -math.inf):
+            assert str(complex(element_text(complex(real, imaginary)))) == str(complex(real, imaginary))
+
+
+def test_coordinates() -> None:
+    assert coordinates_text(("x", "y"), (0, 3)) == "x=0 y=3"
+    assert coordinates_text((), ()) == ""
