@@ -52,7 +52,7 @@ class DimensionUse(Record, frozen=True):
         if parts is None:
             return False
         devices, sizes = parts
-        return (sizes[0] if sizes else 1) % devices == 0
+        return bool(sizes) and sizes[0] % devices == 0
 
     def could_keep(self, cut: ShardedDimension) -> bool:
         """Return whether a reshape splits the dimension where parts of its axes divide it."""
