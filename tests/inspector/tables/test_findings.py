@@ -1,0 +1,237 @@
+"""Findings as rows: which are alike, which come first, and what is said of their fixes and of what these save."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+from shardscope.inspector.capture.model import Capture, Stage
+from shardscope.inspector.render.finding_facts import (
+    MAX_RELATED,
+    counted,
+    evidence,
+    fix_facts,
+    fixes_shown,
+    notes_text,
+    suppressed_by,
+    trial_text,
+    verdict,
+)
+from shardscope.inspector.render.table import pieces
+from shardscope.inspector.render.tables.findings import findings, matters
+from shardscope.inspector.report import (
+    Edit,
+    Explanation,
+    Finding,
+    FindingPlace,
+    Fix,
+    SourcePosition,
+    Suppressed,
+    Suppression,
+    Trial,
+)
+from shardscope.parsers.source import Source
+
+from .by_hand import at, axes, report, texts
+
+EDITS = (Edit("/code/model.py", 1, 0, 1, 1, "y"),)
+WORKS, FAILS = Trial(True, "the finding is gone"), Trial(False, "it is still there")
+
+
+def finding(line: int = 7, **fields: Any) -> Finding:
+    place = FindingPlace("a sum", at(line) if line else SourcePosition())
+    known = {"rule": "SS01", "slug": "slug", "severity": "warning", "confidence": "likely", "axes": axes("tp")}
+    return Finding(**{**known, "message": "Words.", "place": place, **fields})
+
+
+def short(*found: Finding) -> list[list[str]]:
+    return texts(matters(report(findings=found)))
+
+
+def test_findings_that_are_alike_are_one_row() -> None:
+    """They differ in the numbers of their subject alone; notes are not listed."""
+    one = finding(subject="layers[0]['w']")
+    others = (
+        finding(subject="layers[12]['w']"),
+        finding(subject="layers[0]['v']"),
+        finding(8, subject="layers[0]['w']"),
+        finding(subject="layers[0]['w']", axes=axes("dp")),
+        finding(subject="layers[0]['w']", rule="SS02"),
+        finding(subject="layers[0]['w']", severity="error"),
+        finding(severity="info"),
+    )
+    found = short(one, *others)
+    assert sorted(row[1] for row in found) == ["2 × SS01 slug", *["SS01 slug"] * 4, "SS02 slug"]
+    assert found[0][0] == "error"
+    assert short(finding(0))[0][2] == "a sum"
+    assert matters(report(findings=(one,))).heading
+    assert not matters(report(findings=others[-1:])).heading
+
+
+def test_what_costs_most_comes_first() -> None:
+    """Errors, then time, then bytes, of all that are alike together; equal ones in the order of the rules."""
+    ordered = [
+        [finding(1, severity="error")],
+        [finding(2, saved_seconds=2.0, saved_bytes=1, subject="1"), finding(2, saved_seconds=2.0, subject="2")],
+        [finding(3, saved_seconds=3.0, saved_bytes=9)],
+        [finding(4, saved_bytes=5, subject="1"), finding(4, saved_bytes=5, subject="2")],
+        [finding(5, saved_bytes=6)],
+        [finding(6, saved_bytes=1)],
+        [finding(7)],
+    ]
+    places = [f"model.py:{line}" for line in range(1, 8)]
+    for number, order in enumerate(permutations(ordered)):
+        if number % 501 == 0:
+            assert [row[2] for row in short(*(each for group in order for each in group))] == places
+    assert [row[2] for row in short(finding(9), finding(7), finding(8))] == ["model.py:9", "model.py:7", "model.py:8"]
+
+
+@pytest.mark.parametrize(
+    ("savings", "text"),
+    [
+        ([(None, None)], ""),
+        ([(0, None)], ""),
+        ([(5, None)], "saves 5 B per device per step"),
+        ([(5, 0.0)], "saves 5 B per device per step"),
+        ([(5, 2.0)], "saves 5 B per device per step, est. 2 s"),
+        ([(5, 2.0), (6, 1.0)], "saves 11 B per device per step, est. 3 s"),
+        ([(5, 2.0), (6, None)], "saves 11 B per device per step"),
+        ([(5, 2.0), (None, 1.0)], ""),
+    ],
+)
+def test_savings_of_a_row(savings: list[tuple[int | None, float | None]], text: str) -> None:
+    """No sum of what is not known of each."""
+    found = (finding(subject=str(n), saved_bytes=size, saved_seconds=time) for n, (size, time) in enumerate(savings))
+    assert [row[3] for row in short(*found)] == [text]
+
+
+def test_a_fix_is_said_once() -> None:
+    """By the finding that costs most, of each rule; with what came of trying it."""
+    fix = Fix("do this", EDITS, WORKS)
+    found = (finding(1, fixes=(fix,)), finding(2, fixes=(fix,), saved_bytes=9), finding(3, fixes=(fix,), rule="SS02"))
+    table = matters(report(findings=found))
+    said = {row.cells[2].text: [each.text for each in table.details(row.value)] for row in table.rows}  # type: ignore[union-attr]
+    assert said == {
+        "model.py:2": ["Words.", "do this (verified)"],
+        "model.py:1": ["Words.", ""],
+        "model.py:3": ["Words.", "do this (verified)"],
+    }
+    assert table.details("nothing") == ()
+    for trial, words in ((FAILS, "do this (not verified)"), (None, "do this")):
+        table = matters(report(findings=(finding(fixes=(Fix("do this", EDITS, trial),)),)))
+        assert [each.text for each in table.details(table.rows[0].value)] == ["Words.", words]
+
+
+def test_rows_of_all_findings() -> None:
+    """With what the screen shows of the fix; suppressed ones last and pale, and not in the number of findings."""
+    by = Suppression("/code/model.py", 9, ("SS01",), "")
+    known = Suppressed(finding(3), by)
+    listed = (finding(saved_bytes=0), finding(2, severity="info", fixes=(Fix("a", EDITS, WORKS),)))
+    table = findings(report(findings=(*listed, finding(fixes=(Fix("a", EDITS, FAILS),))), suppressed=(known,)))
+    row = ["SS01", "slug", "model.py:7", "tp", "Words.", "likely"]
+    assert texts(table) == [
+        ["warning", *row, "0 B", ""],
+        ["info", *row[:2], "model.py:2", *row[3:], "", "verified"],
+        ["warning", *row, "", "not verified"],
+        ["suppressed", *row[:2], "model.py:3", *row[3:], "", ""],
+    ]
+    assert [pieces(each.cells[0])[0].role for each in table.rows] == ["warning", "aside", "warning", "aside"]
+    assert [pieces(each.cells[-1])[0].role for each in table.rows[1:3]] == ["good", "aside"]
+    assert {piece.role for cell in table.rows[3].cells for piece in pieces(cell)} == {"aside"}
+    assert (table.total, table.heading) == (3, "Findings: 2 warnings, 1 note, 1 suppressed")
+    assert [table.selection(each.value) for each in table.rows] == [
+        *(each.value for each in table.rows[:3]),
+        finding(3),
+    ]
+    assert table.details(known)[0].text == "in model.py:9: no reason given"
+    assert table.details(None) == ()
+    assert findings(report(suppressed=(known,))).heading
+    assert not findings(report()).heading
+
+
+def test_no_findings_in_what_could_be_read() -> None:
+    """Where a text could not be read to its end, there may be others."""
+    for text, said in (
+        (b"HloModule m\n\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n", ""),
+        (b"?", " in what could be read"),
+    ):
+        capture = Capture(stages=(Stage("hlo", "hlo", Source("t", text)),))
+        assert findings(report(capture=capture)).empty_text == f"No findings{said}."
+
+
+def test_details_of_a_finding() -> None:
+    found = finding(fixes=(Fix("do this"),), evidence=(("sent", "5 B"),), saved_bytes=5, saved_seconds=2.0)
+    table = findings(report(findings=(found,)))
+    assert [(each.label, each.text) for each in table.details(found)] == [
+        ("fix", "do this"),
+        ("saves", "5 B per device per step, 2 s"),
+        ("sent", "5 B"),
+    ]
+
+
+def test_what_is_known_of_a_fix() -> None:
+    assert fix_facts(finding()) == []
+    assert fix_facts(finding(saved_bytes=5)) == [("saves", "5 B per device per step")]
+    for trial, word in ((WORKS, "verified"), (FAILS, "not verified")):
+        assert fix_facts(finding(fixes=(Fix("a", EDITS, trial),))) == [("fix", "a"), (word, trial.why)]
+
+
+@pytest.mark.parametrize("count", [0, 1, MAX_RELATED, MAX_RELATED + 1, MAX_RELATED + 3])
+def test_other_places_are_named_once(count: int) -> None:
+    named = [f"model.py:{line}" for line in range(1, count + 1)]
+    related = tuple(FindingPlace("also", at(line)) for line in range(1, count + 1) for _ in range(2))
+    text = "; ".join(f"also {each}" for each in named[:MAX_RELATED])
+    more = f" and {count - MAX_RELATED} more" * (count > MAX_RELATED)
+    assert evidence(finding(related=related)) == ([("see", text + more)] if count else [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "why"),
+        ({"before": (("a", 2), ("b", 1)), "after": (("b", 1), ("c", 3))}, "why; a 2 → 0; c 0 → 3"),
+        ({"bytes_before": 5, "bytes_after": 0}, "why; 5 B → 0 B sent per device per step"),
+        ({"bytes_before": 0, "bytes_after": 5}, "why; 0 B → 5 B sent per device per step"),
+        ({"bytes_before": 5}, "why"),
+        ({"bytes_after": 5}, "why"),
+        ({"seconds_before": 2.0, "seconds_after": 0.0}, "why; 2 s → 0 ns"),
+        ({"seconds_before": 2.0}, "why"),
+        ({"seconds_after": 2.0}, "why"),
+        ({"values": "equal"}, "why; values equal"),
+        ({"values": "differ", "changes": tuple("abcd")}, "why; values differ: a; b; c; d"),
+        ({"values": "differ", "changes": tuple("abcde")}, "why; values differ: a; b; c; d; and 1 more"),
+        ({"values": "differ", "changes": tuple("abcdefg")}, "why; values differ: a; b; c; d; and 3 more"),
+    ],
+)
+def test_what_came_of_trying_a_fix(fields: dict[str, Any], text: str) -> None:
+    assert trial_text(Trial(True, "why", **fields)) == text
+
+
+def test_findings_are_counted_by_severity() -> None:
+    by = Suppressed(finding(), Suppression("/code/model.py", 9, ("SS01",), "meant"))
+    notes = (finding(severity="info"), finding(severity="info", rule="SS23"), finding(severity="info"))
+    found = report(findings=(finding(severity="error"), finding(), finding(), *notes), suppressed=(by, by))
+    assert counted(found) == "1 error, 2 warnings, 3 notes, 2 suppressed"
+    assert notes_text(found) == "3 notes (SS01 × 2, SS23), 2 suppressed"
+    assert (counted(report()), notes_text(report(findings=(finding(),)))) == ("", "")
+    assert notes_text(report(findings=notes[:1])) == "1 note (SS01)"
+    assert suppressed_by(by.by) == "in model.py:9: meant"
+
+
+def test_fixes_of_what_does_not_trace() -> None:
+    """Those that work, or all if none does; each with what it does to the numbers."""
+    works = [
+        Fix(values, EDITS, Trial(True, "", values=values, changes=("a",))) for values in ("equal", "close", "differ")
+    ]  # type: ignore[arg-type]
+    unknown, failing, untried = Fix("u", EDITS, WORKS), Fix("f", EDITS, FAILS), Fix("n")
+    assert [verdict(each) for each in (*works, unknown, failing, untried)] == [
+        "traces and keeps the numbers",
+        "traces and keeps the numbers",
+        "traces and changes the numbers (a)",
+        "traces; what it gives was not compared",
+        "fixes this, but then tracing fails (it is still there)",
+        "not tried",
+    ]
+    assert list(fixes_shown(Explanation("t", fixes=(failing, works[0], untried)))) == [works[0]]
+    assert list(fixes_shown(Explanation("t", fixes=(failing, untried)))) == [failing, untried]
