@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 from shardscope.inspector.capture.protocol.workspace import (
     MAX_MESSAGE_CHARACTERS,
     MAX_MESSAGES,
+    diverted,
     fatal_message,
     read_messages,
+    read_optimized,
+    read_stages,
 )
 
 # As JAX 0.12, 0.7.1 and 0.10 print them.
@@ -50,3 +55,23 @@ def test_floods_are_cut(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("".join(f"{line}{number}\n" for number in range(MAX_MESSAGES * 2)))
     assert len(read_messages(tmp_path / "log", "compile")) == MAX_MESSAGES
     assert read_messages(tmp_path / "none", "compile") == []
+
+
+def test_what_goes_past_python_is_kept(tmp_path: Path) -> None:
+    """In a file that nobody else may read, behind what is in it; afterwards it goes where it went before."""
+    before, path = os.fstat(2), tmp_path / "log"
+    for line in (b"one\n", b"two\n"):
+        with diverted(path):
+            os.write(2, line)
+        assert os.path.samestat(os.fstat(2), before)
+    assert path.read_bytes() == b"one\ntwo\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_stages_that_were_written(tmp_path: Path) -> None:
+    """What no text can be is replaced in the optimized program, and there may be none."""
+    assert (read_stages(str(tmp_path)), read_optimized(str(tmp_path))) == ({}, None)
+    (tmp_path / "module_0001.jit_f.cpu_after_optimizations.txt").write_bytes(b"HloModule \xff")
+    (tmp_path / "module_0001.jit_f.0002.p.after_spmd-partitioning.before_q.txt").write_bytes(b"HloModule m")
+    assert read_optimized(str(tmp_path)) == "HloModule \ufffd"
+    assert read_stages(str(tmp_path)) == {"hlo-spmd": b"HloModule m"}
