@@ -91,6 +91,7 @@ class Timeline(Record, frozen=True):
 def _unrolled(activities: tuple[Activity, ...], entered: float) -> Iterator[tuple[Activity, float]]:
     for activity in activities:
         yield activity, entered
-        rounds = activity.rounds or 1
-        for number in range(rounds if activity.inside else 0):
-            yield from _unrolled(activity.inside, entered + activity.start + number * activity.seconds / rounds)
+        if activity.inside:
+            rounds = activity.rounds or 1
+            for number in range(rounds):
+                yield from _unrolled(activity.inside, entered + activity.start + number * activity.seconds / rounds)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
+from shardscope.inspector.report import SourcePosition
 from shardscope.inspector.report.timeline import Activity, Timeline
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
 
 
-def some_instruction() -> Instruction:
-    module = parse_module(
-        Source("m", b"HloModule m\n\nENTRY %main (p: f32[]) -> f32[] {\n  ROOT %p = f32[] parameter(0)\n}\n")
-    )
+def some_instruction(metadata: str = "") -> Instruction:
+    text = f"HloModule m\n\nENTRY %main (p: f32[]) -> f32[] {{\n  ROOT %p = f32[] parameter(0){metadata}\n}}\n"
+    module = parse_module(Source("m", text.encode()))
     found = module.instruction("main", "p")
     assert found is not None
     return found
@@ -55,9 +55,30 @@ def test_unrolled(seed: int) -> None:
     assert [(each.activity, each.start, each.end) for each in moments] == written_out(found, 0)
     for most in (0, 1, 3):
         assert list(line.unrolled(most)) == moments[:most]
+    for most in (0, len(moments) - 1, len(moments), len(moments) + 1):
+        assert line.is_longer(most) is (len(moments) > most)
     sent = [each for each in moments if each.activity.lane == "links"]
     for number, each in enumerate(sent):
         beside = {other.beside for other in sent[:number] if other.end > each.start}
         free = next(row for row in range(number + 1) if row not in beside)
         assert each.beside == free
     assert all(each.beside == 0 for each in moments if each.activity.lane == "compute")
+
+
+def test_rows_of_transfers_at_once() -> None:
+    """The first free row; one that ends makes room in its own row alone."""
+    times = (0, 9), (0, 2), (0, 20), (2, 9), (3, 4)
+    line = Timeline("chip", 20.0, 0.0, tuple(Activity("links", INSTRUCTION, *each) for each in times))
+    assert [each.beside for each in line.unrolled(9)] == [0, 1, 2, 1, 3]
+
+
+@pytest.mark.parametrize(("memory", "peak"), [((), 0), (((0.0, 5), (1.0, 9), (2.0, 4)), 9)])
+def test_the_most_memory_at_once(memory: tuple[tuple[float, int], ...], peak: int) -> None:
+    assert Timeline("chip", 3.0, 0.0, (), memory).peak == peak
+
+
+def test_where_an_activity_comes_from() -> None:
+    assert Activity("compute", INSTRUCTION, 0.0, 1.0).source == SourcePosition()
+    metadata = ', metadata={op_name="f" source_file="m.py" source_line=7}'
+    placed = some_instruction(metadata)
+    assert Activity("compute", placed, 0.0, 1.0).source.text() == "m.py:7"

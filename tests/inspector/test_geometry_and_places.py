@@ -31,7 +31,7 @@ from shardscope.inspector.ir.meshes import partitions_of
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html.mesh import _places
-from shardscope.inspector.report import Edit, Finding, Fix, Report, SourcePosition, Trial
+from shardscope.inspector.report import Finding, Report, SourcePosition
 from shardscope.inspector.selection.selection import StagePlace, counterparts, linked
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
@@ -305,26 +305,6 @@ def test_what_primitives_are_lowered_to() -> None:
         if hasattr(jax.lax, function):
             assert [one for one, names in functions.items() if function in names] == [kind], function
     assert set(functions_of()) == set(functions_of(*kinds)) == set().union(*functions.values())
-
-
-def test_the_fix_that_is_proposed(reductions: tuple[Finding, ...]) -> None:
-    """The verified one, else the first that was tried, else the only one that has edits."""
-    edits = (Edit("a.py", 1, 0, 1, 1, "b"),)
-    advised, plain, other = Fix("advice"), Fix("plain", edits), Fix("other", edits)
-    failed, good = replace(plain, trial=Trial(False, "worse")), replace(other, trial=Trial(True, "better"))
-    for fixes, proposed in (
-        ((), None),
-        ((advised,), None),
-        ((advised, plain), plain),
-        ((plain, other), None),
-        ((failed, other), failed),
-        ((failed, good), good),
-        ((good, failed), good),
-        ((advised, failed, replace(failed, title="later")), failed),
-    ):
-        found = replace(reductions[0], fixes=fixes)
-        assert found.proposal == proposed
-        assert found.trial == (None if proposed is None else proposed.trial)
 
 
 @pytest.mark.parametrize("length", [1, 98, 99, 100, 101, 150])
