@@ -104,7 +104,7 @@ class Judge:
     def collects_stages(self, collective: Collective) -> bool:
         """Return whether it sums the products that a pipeline's permutes send on, of which one stage keeps its own."""
         instruction = self.flow.module.instruction(collective.computation, collective.name)
-        operands = () if instruction is None or not self._stages else self.flow.operands(instruction)
+        operands = () if instruction is None else self.flow.operands(instruction)
         products = (each.instruction for operand in operands for each in self.flow.sources(operand))
         return KIND_OF[collective.kind].reduces and not self._stages.isdisjoint(products)
 
@@ -144,12 +144,10 @@ class Judge:
                 strategy = self._of_a_part(collective, operand, result, directions)
             sizes[strategy] += (types[index].bytes or 0) if index < len(types) else 0
             gradients += [result] if strategy == "gradient sync" else []
-        if not sizes:
-            return Purpose()
-        strategy, size = sizes.most_common(1)[0]
-        if size * 2 <= sizes.total():
-            return Purpose()
-        return Purpose(strategy, gradients=tuple(gradients))
+        for strategy, size in sizes.most_common(1):
+            if size * 2 > sizes.total():
+                return Purpose(strategy, gradients=tuple(gradients))
+        return Purpose()
 
     def _directions_of_part(
         self, collective: Collective, names: Sequence[str], index: int, operand: Place

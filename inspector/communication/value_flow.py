@@ -28,7 +28,8 @@ BY_OPERAND = frozenset({"all-reduce", "all-reduce-start", "all-gather", "all-gat
 RETURNING = ("body", "calls", "to_apply", *BRANCHES)
 """Attributes that name computations whose results are those of the instruction."""
 
-ZERO = re.compile(r"[{} ]*-?0(?:\.0*)?(?:e[+-]?0+)?[{} ]*")
+ZERO = re.compile(r"(?:[{}, ]*+-?0(?:\.0*+)?+(?:e[+-]?0++)?+)++[{}, ]*+")
+"""A literal of zeros alone, of a number or of an array: `{ {0, 0}, {-0, 0} }`."""
 
 
 class Place(NamedTuple):
@@ -195,7 +196,7 @@ class ValueFlow:
     def _around_call(self, instruction: Instruction, place: Place, operands: Sequence[Place]) -> Sequence[Place]:
         """The result of a computation that is called asynchronously, behind the call's end; before it, the call."""
         if instruction.opcode == "call-done":
-            return operands[:1]
+            return [Place(each.instruction, place.element) for each in operands]
         body = self.graph.called(instruction, "to_apply", "calls")
         return operands if body is None or body.root is None else [Place(body.root, place.element)]
 
@@ -224,7 +225,7 @@ class ValueFlow:
         for user, position in self.uses_of(place):
             if user.opcode == "get-tuple-element":
                 yield Place(user)
-            elif user.opcode in HLO_UNCHANGED:
+            elif user.opcode in HLO_UNCHANGED or user.opcode == "call-done":
                 yield from [Place(user, place.element)] if position == 0 else []
             elif user.opcode in BY_OPERAND and (user.opcode == "tuple" or len(user.operands) > 1):
                 yield Place(user, position)

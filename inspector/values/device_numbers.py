@@ -94,7 +94,7 @@ class Numbers:
             is_unchanged = any(self.flow.inside(place, carried + position))
             return self.value(At(at.jaxpr, equation.inputs[carried + position], at.calls)) if is_unchanged else None
         if equation.primitive == "axis_index":
-            return self._position(equation.axes or ())
+            return self._position(equation.axes)
         if equation.primitive == "iota":
             dims = sorted(equation.outputs[0].type.array.shape or ())
             return self.element if dims and dims[-1] == self.length == math.prod(dims) else None
@@ -107,11 +107,12 @@ class Numbers:
         bodies = [body for _, body in place.equation.bodies]
         if place.equation.primitive == "cond" and place.equation.inputs:
             taken = self.value(At(at.jaxpr, place.equation.inputs[0], at.calls))
-            return None if taken is None else bodies[max(0, min(taken, len(bodies) - 1))]
+            return bodies[taken] if taken is not None and 0 <= taken < len(bodies) else None
         return bodies[0] if place.equation.primitive in SCOPES and len(bodies) == 1 else self.flow.body(place)
 
-    def _position(self, axes: tuple[str, ...]) -> int | None:
-        return position(self.coordinates, axes, self.sizes) if self.coordinates.keys() >= set(axes) else None
+    def _position(self, axes: tuple[str, ...] | None) -> int | None:
+        is_known = axes is not None and self.coordinates.keys() >= set(axes)
+        return position(self.coordinates, axes or (), self.sizes) if is_known else None
 
 
 def position(coordinates: Mapping[str, int], axes: Iterable[str], sizes: Mapping[str, int]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ LOOPS: dict[str, tuple[tuple[int, int], str, dict[str, tuple[str, str]]]] = {
         "3:i32[] 4:i32[] 5:i32[] 7:i32[] 8:i32[]",
         {"cond_jaxpr": ("a s t", "s"), "body_jaxpr": ("b c s t", "s u")},
     ),
-    "scan": ((2, 2), "4:i32[] 5:i32[] 7:i32[] 8:i32[] 9:i32[]", {"jaxpr": ("b c s t w", "s u w")}),
+    "scan": ((1, 2), "5:i32[] 7:i32[] 8:i32[] 9:i32[]", {"jaxpr": ("c s t w", "s u w")}),
 }
 """How many constants a loop has, its operands, and the inputs and outputs of its bodies: `s` is handed on as it is."""
 
@@ -119,3 +120,74 @@ def test_the_results_of_a_scope_are_those_of_its_body(primitive: str) -> None:
     flow = JaxprFlow(print_jaxpr(JaxprProgram((), (Jaxpr((), (), (start, scope), ("r",)), inner))))
     found = [Numbers(flow, {"x": 4}, {"x": at}).value(At(0, "r")) for at in range(4)]
     assert found == ([None] * 4 if primitive == "custom_call" else [0, 2, 4, 6])
+
+
+def numbered(*equations: Equation, bodies: tuple[Jaxpr, ...] = (), **options: int) -> int | None:
+    """The value of `r`, at 1 of 4 along `x`."""
+    program = JaxprProgram((), (Jaxpr((), (), equations, ("r",)), *bodies))
+    return Numbers(JaxprFlow(print_jaxpr(program)), {"x": 4}, {"x": 1}, **options).value(At(0, "r"))
+
+
+def made(primitive: str, inputs: str = "", type: str = "i32[]", **options: Any) -> Equation:
+    return Equation(primitive, tuple(inputs.split()), (Variable("r", JaxType(type)),), **options)
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("2:i32[]", 2),
+        ("-3:i32[]", -3),
+        ("True:bool[]", 1),
+        ("False:bool[]", 0),
+        ("TypedInt(7, dtype=int32):i32[]", 7),
+        ("1.5:f32[]", None),
+        ("2147483647:i32[]", 2**31 - 1),
+        ("2147483648:i64[]", None),  # wraps around in an int32
+        ("-2147483647:i32[]", 1 - 2**31),
+        ("-2147483648:i32[]", None),
+    ],
+)
+def test_literals(literal: str, value: int | None) -> None:
+    program = JaxprProgram((), (Jaxpr((), (), (), ()),))
+    assert Numbers(JaxprFlow(print_jaxpr(program)), {}, {}).value(At(0, literal)) == value
+
+
+@pytest.mark.parametrize("which", range(-2, 5))
+def test_a_branch_or_a_case_that_is_not_there_is_unknown(which: int) -> None:
+    number = JaxType("i32[]")
+    branches = tuple(Jaxpr((), (Variable("v", number),), (), (f"{10 + index}:i32[]",)) for index in range(3))
+    places = tuple((f"branches[{index}]", 1 + index) for index in range(3))
+    taken = numbered(made("cond", f"{which}:i32[] 5:i32[]", bodies=places), bodies=branches)
+    assert taken == (10 + which if which in range(3) else None)
+    assert _apply("select_n", [which, 10, 11, 12]) == taken
+
+
+@pytest.mark.parametrize(
+    ("type", "number"),
+    [("i32[4]", 2), ("i32[1,4]", 2), ("i32[4,1]", 2), ("i32[4,2]", None), ("i32[3]", None), ("i32[]", None)],
+)
+def test_the_element_of_a_list_of_numbers(type: str, number: int | None) -> None:
+    assert numbered(made("iota", type=type), length=4, element=2) == number
+
+
+@pytest.mark.parametrize(("axes", "number"), [(("x",), 1), (("y",), None), (("x", "y"), None), ((), 0), (None, None)])
+def test_positions_along_axes_that_are_known(axes: tuple[str, ...] | None, number: int | None) -> None:
+    assert numbered(made("axis_index", axes=axes)) == number
+
+
+def test_of_what_is_damaged_nothing_is_known() -> None:
+    """A scope with two bodies, and more results than its body has outputs."""
+    one = Jaxpr((), (), (), ("3:i32[]",))
+    assert numbered(made("run_scoped", bodies=(("jaxpr", 1),)), bodies=(one,)) == 3
+    assert numbered(made("run_scoped", bodies=(("jaxpr", 1), ("other", 2))), bodies=(one, one)) is None
+    two = Equation("run_scoped", (), (Variable("q", JaxType("i32[]")), *made("").outputs), bodies=(("jaxpr", 1),))
+    assert numbered(two, bodies=(one,)) is None
+    assert numbered(made("add", "1:i32[] unknown")) is None
+    assert numbered(made("add", "1:i32[] 2:i32[] 3:i32[]")) is None
+
+
+@pytest.mark.parametrize("primitive", ["pvary", "convert_element_type", "squeeze", "reshape", "copy", "stop_gradient"])
+def test_what_changes_no_number(primitive: str) -> None:
+    assert _apply(primitive, [7]) == 7
+    assert _apply(primitive, [7, 7]) is None
+    assert _apply("sin", [7]) is None

@@ -143,6 +143,12 @@ def test_shards_of_a_probe() -> None:
     assert shard_elements(replace(three, elements=b""), 0) is None
 
 
+def test_of_what_is_not_recorded_the_figures_are_shown() -> None:
+    one = probe((4,), (4,), b"abc")
+    assert array_lines(one, 0, 4, 4) == ["min -5. mean 1. max 7., 2 not finite"]
+    assert array_lines(replace(one, shards=(Shard(0, (0,), "aa"),)), 0, 4, 4) == ["not recorded"]
+
+
 def test_crafted_probes_do_no_harm() -> None:
     for shape, extent in (((4,), (10**12,)), ((-1,), (-1,)), ((2, 2), (3,)), ((), (5,)), ((3,), ())):
         assert array_lines(probe(shape, extent, b"abc"), 0, 4, 4)
