@@ -117,8 +117,11 @@ def explanation_of(found: values.Explanation) -> Explanation:
     return shaped(Explanation, found, remedies=list(map(_remedy_of, found.fixes)))
 
 
+NOT_TRIED = values.Trial(verified=False, why="")
+
+
 def _remedy_of(fix: values.Fix) -> Remedy:
-    trial = fix.trial or values.Trial(False, "")
+    trial = fix.trial or NOT_TRIED
     works = None if fix.trial is None else trial.verified
     return shaped(Remedy, trial, what=fix.title, edits=fix.edits, works=works)
 

@@ -29,7 +29,8 @@ def encoded(document: Struct | Mapping[str, Any]) -> bytes:
     """
     data: Mapping[str, Any] = msgspec.to_builtins(document)
     text = b"{\n" + b",\n".join(_line(key, value) for key, value in data.items()) + b"\n}\n"
-    return text if text.isascii() else escaped_json(text.decode()).encode()
+    is_safe = text.isascii() and b"\x7f" not in text  # JSON escapes all other control characters of ASCII
+    return text if is_safe else escaped_json(text.decode()).encode()
 
 
 def _line(key: str, value: Any) -> bytes:

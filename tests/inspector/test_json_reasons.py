@@ -1,0 +1,79 @@
+"""Reasons for shardings in JSON: with their steps, without them, and as the sides of a conflict."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import msgspec
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.types import ArrayType
+from shardscope.inspector.render.json.sharding import ReasonRef, StepRef, conflict_of, sharding_of
+from shardscope.inspector.report import (
+    BoundaryOrigin,
+    Conflict,
+    ExplainedStep,
+    NamedOperation,
+    ShardedValue,
+    Side,
+    SourcePosition,
+    ValueDimension,
+    ValueName,
+    Why,
+)
+from shardscope.parsers.sharding_syntax.mesh import AxisRef
+from shardscope.parsers.source import Frame, Span
+
+LINE = SourcePosition.exact((Frame("m.py", "f", 7),))
+ADD = NamedOperation("add", "stablehlo.add")
+ONE, OTHER = ValueDimension(ValueName("w"), 1), ValueDimension(ValueName("%3", ADD), None)
+
+
+def step(number: int | None = 4, operation: NamedOperation | None = ADD, place: SourcePosition = LINE) -> ExplainedStep:
+    return ExplainedStep(number, operation, "ij->ij", ONE, OTHER, place, None)
+
+
+def why(steps: int, omitted: int) -> Why:
+    origin = BoundaryOrigin("argument", "w", 1)
+    return Why(AxisRef("x", (1, 2)), 0, origin, LINE, ONE, (step(),) * steps, omitted)
+
+
+def test_a_step_of_propagation() -> None:
+    ends = {"source": "w dim 1", "target": "%3 (add)", "rule": "ij->ij"}
+    known = msgspec.to_builtins(StepRef(step()).entry())
+    assert known == {"step": 4, "operation": "add", "file": "m.py", "line": 7, **ends}
+    returned = msgspec.to_builtins(StepRef(step(None, None, SourcePosition())).entry())
+    assert returned == {"step": None, "operation": "return", "file": None, "line": None, **ends}
+
+
+@pytest.mark.parametrize(("steps", "omitted"), product((0, 1, 3), (0, 2)))
+def test_a_reason_and_its_short_form(steps: int, omitted: int) -> None:
+    """Where steps are left out, their number says so, and where all are, the first value is not known from here."""
+    reason = ReasonRef(why(steps, omitted))
+    short = reason.shortened()
+    for each, left, out in ((reason, steps, omitted), (short, 0, steps + omitted)):
+        entry = each.entry()
+        assert (entry.axis, entry.dim, entry.origin) == ("x:(1)2", 0, "argument w")
+        assert (len(entry.steps), entry.omitted) == (left, out or None)
+        assert entry.root == ("w dim 1" if left or not out else None)
+        assert entry.source.value == LINE
+
+
+@pytest.mark.parametrize("chosen", [None, Side(ONE, (AxisRef("x"),), (why(0, 0),))])
+def test_the_sides_of_a_conflict(chosen: Side | None) -> None:
+    sides = [Side(OTHER, (AxisRef("y"), AxisRef("z", (1, 2))), (why(1, 0),) * count) for count in range(3)]
+    found = conflict_of(Conflict(ADD, "ij->ij", "i", LINE, Span(0, 1), chosen, tuple(sides[:2]), tuple(sides[2:])))
+    assert (found.operation, found.rule, found.factor, found.source.value) == ("add", "ij->ij", "i", LINE)
+    assert (found.chosen and (found.chosen.value, found.chosen.axes)) == (chosen and ("w dim 1", ["x"]))
+    assert [(each.value, each.axes) for each in found.rejected] == [("%3 (add)", ["y", "z:(1)2"])] * 2
+    assert [len(each.why) for each in (*found.rejected, *found.undecided)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("local", [None, ArrayType("f32", (2,))])
+def test_types_of_a_sharded_value(local: ArrayType | None) -> None:
+    value = ShardedValue(
+        "sdy", "constraint", "%a", "a", Span(0, 1), ArrayType("f32", (4,)), local, None, None, None, None, None, LINE
+    )
+    found = sharding_of(value, Program(Capture()), explain=False)
+    assert (found.global_type, found.local_type, found.why) == ("f32[4]", local and "f32[2]", [])
