@@ -8,7 +8,15 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import ArrayType
 from shardscope.inspector.render.table import Table, plain_text
-from shardscope.inspector.report import Collective, CollectivePart, Report, SourcePosition, StrategyTotal
+from shardscope.inspector.report import (
+    Collective,
+    CollectivePart,
+    Finding,
+    FindingPlace,
+    Report,
+    SourcePosition,
+    StrategyTotal,
+)
 from shardscope.inspector.report.cost import FunctionCost
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Frame, Span
@@ -69,3 +77,10 @@ def of_step(total: float = 8.0, unknown: tuple[str, ...] = (), **fields: Any) ->
     """The cost of a step that communication bounds, but for the fields that are given."""
     known = {"flops": 3000, "bytes": 2048, "compute": 1.0, "memory": 2.0, "communication": 4.0, "waiting": 0.5}
     return FunctionCost(**{"chip": "v5p", **known, "total": total, "unknown": unknown, "figures": (), **fields})
+
+
+def finding(line: int = 7, **fields: Any) -> Finding:
+    """A warning about a sum on a line, or on none, but for the fields that are given."""
+    place = FindingPlace("a sum", at(line) if line else SourcePosition())
+    known = {"rule": "SS01", "slug": "slug", "severity": "warning", "confidence": "likely", "axes": axes("tp")}
+    return Finding(**{**known, "message": "Words.", "place": place, **fields})

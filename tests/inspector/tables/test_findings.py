@@ -26,23 +26,16 @@ from shardscope.inspector.report import (
     Finding,
     FindingPlace,
     Fix,
-    SourcePosition,
     Suppressed,
     Suppression,
     Trial,
 )
 from shardscope.parsers.source import Source
 
-from .by_hand import at, axes, report, texts
+from .by_hand import at, axes, finding, report, texts
 
 EDITS = (Edit("/code/model.py", 1, 0, 1, 1, "y"),)
 WORKS, FAILS = Trial(True, "the finding is gone"), Trial(False, "it is still there")
-
-
-def finding(line: int = 7, **fields: Any) -> Finding:
-    place = FindingPlace("a sum", at(line) if line else SourcePosition())
-    known = {"rule": "SS01", "slug": "slug", "severity": "warning", "confidence": "likely", "axes": axes("tp")}
-    return Finding(**{**known, "message": "Words.", "place": place, **fields})
 
 
 def short(*found: Finding) -> list[list[str]]:
