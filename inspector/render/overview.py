@@ -115,9 +115,8 @@ def attention(report: Report) -> Iterator[Cell]:
         yield Piece(f"not compared with a run on one device: {reference.undefined}", "warning")
     if gradients is not None and gradients.undefined is not None:
         yield Piece(f"gradients not checked: {gradients.undefined}", "warning")
-    bad = folded_names(output.path for output in ran.outputs if output.non_finite) if ran is not None else []
-    if bad:
-        inputs = " on synthetic inputs" if ran is not None and ran.seeded_inputs else ""
+    if ran is not None and (bad := folded_names(output.path for output in ran.outputs if output.non_finite)):
+        inputs = " on synthetic inputs" if ran.seeded_inputs else ""
         yield Piece(f"not finite (NaN or infinity){inputs}: {_listed(bad)}", "warning" if inputs else "error")
 
 

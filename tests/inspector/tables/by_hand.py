@@ -14,6 +14,7 @@ from shardscope.inspector.report import (
     Finding,
     FindingPlace,
     Report,
+    ShardedValue,
     SourcePosition,
     StrategyTotal,
 )
@@ -84,3 +85,13 @@ def finding(line: int = 7, **fields: Any) -> Finding:
     place = FindingPlace("a sum", at(line) if line else SourcePosition())
     known = {"rule": "SS01", "slug": "slug", "severity": "warning", "confidence": "likely", "axes": axes("tp")}
     return Finding(**{**known, "message": "Words.", "place": place, **fields})
+
+
+def sharded(name: str = "w", **fields: Any) -> ShardedValue:
+    """An argument that is sharded as requested, but for the fields that are given."""
+    known: dict[str, Any] = {
+        "stage": "sdy", "role": "argument", "value": "%arg0", "name": name, "span": Span(0, 1), "requested": "P('x')",
+        "type": ArrayType("f32", (8,)), "local_type": ArrayType("f32", (2,)), "sharding": None, "spec": "P('x')",
+        "agrees": True, "replicated_bytes": 0, "source": SourcePosition(),
+    }  # fmt: skip
+    return ShardedValue(**known | fields)

@@ -87,7 +87,7 @@ def test_what_costs_most_comes_first() -> None:
         ([(0, None)], ""),
         ([(5, None)], "saves 5 B per device per step"),
         ([(5, 0.0)], "saves 5 B per device per step"),
-        ([(5, 2.0)], "saves 5 B per device per step, est. 2 s"),
+        ([(5, 0.5)], "saves 5 B per device per step, est. 500 ms"),
         ([(5, 2.0), (6, 1.0)], "saves 11 B per device per step, est. 3 s"),
         ([(5, 2.0), (6, None)], "saves 11 B per device per step"),
         ([(5, 2.0), (None, 1.0)], ""),
