@@ -149,7 +149,7 @@ def _bar(stretch: Stretch, total: float) -> Piece:
     """The position in the whole step."""
     scale = WIDTH / total if total else 0.0
     begin = min(int(stretch.start * scale), WIDTH - 1)
-    length = max(1, min(round(stretch.seconds * scale), WIDTH - begin))
+    length = max(1, round(stretch.seconds * scale))
     role: Role = "warning" if stretch.exposed else "good" if stretch.activities[0].lane == "compute" else "aside"
     return Piece(f"{' ' * begin}{'█' * length}{' ' * (WIDTH - begin - length)}", role)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shardscope.inspector.render.table import Table
+from shardscope.inspector.render.table import Piece, Table
 from shardscope.inspector.render.tables import timeline as drawn
 from shardscope.inspector.render.tables.timeline import LEVELS, WIDTH, timeline_table
 from shardscope.inspector.report.cost import FunctionCost
@@ -72,10 +72,22 @@ def test_computing_is_one_stretch_between_transfers(monkeypatch: pytest.MonkeyPa
         "  compute (n)",
         "all-reduce ? and 1 more",
     ]
+    bars = [row.cells[3] for row in table.rows]
+    assert [each.role for each in bars if isinstance(each, Piece)] == [
+        *("good", "warning", "good", "good", "good", "warning", "good", "aside")
+    ]
     selected = [table.selection(row.value) for row in table.rows]
     assert selected[:2] == [StagePlace("hlo", ADD.span.start), collective()]
     assert table.selection(None) is None
     assert table.selection(NEGATE) == StagePlace("hlo", NEGATE.span.start)
+
+
+def test_only_one_operation_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a stretch of several would be that of one of them."""
+    text = HLO.replace(b"add(p, p)", b'add(p, p), metadata={source_file="/code/model.py" source_line=7}')
+    add = parse_module(Source("m", text)).computations[0].instructions[1]
+    assert column(lines(monkeypatch, activity(0, 2, add)), "from") == ["model.py:7"]
+    assert column(lines(monkeypatch, activity(0, 2, add), activity(2, 4, add)), "from") == [""]
 
 
 def test_bars_are_where_the_time_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +113,7 @@ def test_documents_leave_out_what_is_brief(monkeypatch: pytest.MonkeyPatch, seco
 
 def test_memory_is_drawn_below_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
     """In each column the most that is alive in that part of the step, in eighths of the peak."""
-    curve = ((0.0, 0), (5.0, 8), (6.5, 4), (10.0, 1), (20.0, 3))
+    curve = ((0.0, 0), (5.0, 4), (6.5, 2), (10.0, 1), (20.0, 3))
     table = lines(monkeypatch, activity(0, 20), memory=curve, at_peak=ADD)
     assert table.rows[0].value is ADD
     (bar,) = column(table, "")[:1]
@@ -113,9 +125,9 @@ def test_memory_is_drawn_below_the_peak(monkeypatch: pytest.MonkeyPatch) -> None
             for (start, size), end in zip(curve, ends, strict=True)
             if min(int(start), WIDTH - 1) <= part <= min(int(end), WIDTH - 1)
         ]
-        expected.append(LEVELS[max(max(sizes) * 8 - 1, 0) // 8])
+        expected.append(LEVELS[max(max(sizes) * 8 - 1, 0) // 4])
     assert bar == "".join(expected)
-    assert column(table, "what")[0] == "peak 8 B of live values"
+    assert column(table, "what")[0] == "peak 4 B of live values"
     for fields in ({"memory": ((0.0, 0),)}, {"memory": ((0.0, 4),), "total": 0.0}, {}):
         assert len(lines(monkeypatch, activity(0, 20), **fields).rows) == 1
 
