@@ -17,6 +17,7 @@ from shardscope.inspector.shardings.recorded import sharding_at
 from shardscope.inspector.shardings.table import propagated
 from shardscope.inspector.shardings.why import Cause, causes, origin_of, overlap
 from shardscope.parsers.mlir.sdy_parser import parse_sharding_rule
+from shardscope.parsers.sharding_syntax.mesh import AxisRef
 
 from tests.conftest import SampleCapture
 
@@ -132,3 +133,15 @@ def test_rules_in_letters() -> None:
     rule = "#sdy.op_sharding_rule<([i, jk], [])->([k, ij]) {i=2, j=4, k=3}>"
     assert einsum(parse_sharding_rule(rule)) == "i(jk),->k(ij)"
     assert einsum(parse_sharding_rule("<([z_1, k], [k])->([z_1]) {z_1=2, k=4}>")) == "z_1 k,k->z_1"
+
+
+def test_parts_of_axes_overlap_where_they_share_bits() -> None:
+    """Of an axis of 16 devices, a part of `size` behind `before` others is some of the four bits of a coordinate."""
+    parts = {(1 << low, 1 << count): set(range(low, low + count)) for low in range(4) for count in range(1, 5 - low)}
+    for one, bits in parts.items():
+        for other, others in parts.items():
+            assert overlap(AxisRef("x", one), AxisRef("x", other)) == (not bits.isdisjoint(others))
+            assert not overlap(AxisRef("x", one), AxisRef("y", other))
+        assert overlap(AxisRef("x", one), AxisRef("x"))
+        assert overlap(AxisRef("x"), AxisRef("x", one))
+    assert not overlap(AxisRef("x"), AxisRef("y"))
