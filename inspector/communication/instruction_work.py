@@ -54,9 +54,9 @@ class InstructionWork:
         opcodes = self._opcodes(instruction)
         if opcodes & CONTRACTIONS:
             return "contraction"
-        if opcodes <= PASSING:
+        if PASSING.issuperset(opcodes):
             return "moves"
-        return "elementwise" if opcodes <= ELEMENTWISE else "other"
+        return "elementwise" if ELEMENTWISE.issuperset(opcodes) else "other"
 
     def _opcodes(self, instruction: Instruction) -> frozenset[str]:
         opcode = instruction.opcode

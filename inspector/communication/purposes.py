@@ -252,7 +252,7 @@ class Judge:
         leaves some without a name: then it is a shift if every device sends and receives.
         """
         names = set(last_components(collective.op_name or ""))
-        if collective.origin in ("user", "autodiff") or (collective.origin == "unknown" and names <= SENT):
+        if collective.origin in ("user", "autodiff") or (collective.origin == "unknown" and SENT.issuperset(names)):
             return True
         is_ring = {source for source, _ in collective.pairs} == {to for _, to in collective.pairs}
         is_rolled = is_ring if collective.op_name is None else not names.isdisjoint(ROLLED)

@@ -202,3 +202,24 @@ def test_products_of_the_backward_pass_take_gradients_of_activations(taker: str,
     assert [each.strategy for each in found.communication] == [
         "tensor parallelism" if is_activation else "gradient sync"
     ]
+
+
+@pytest.mark.parametrize(
+    ("primitive", "strategy"),
+    [
+        ("dot_general", "tensor parallelism"),
+        ("conv_general_dilated", "tensor parallelism"),
+        ("reduce_sum", "reductions"),
+        ("sort", "other"),
+    ],
+)
+def test_small_products_are_sums_of_products(primitive: str, strategy: str) -> None:
+    """XLA writes no dot for them, and the name says what they are."""
+    found = read(f"""
+        %a = f32[4,4] parameter(0)
+        %k = f32[] parameter(1)
+        %m = f32[4,4] multiply(%a, %a), {named(f"jit(f)/{primitive}")}
+        %d = f32[4] reduce(%m, %k), dimensions={{0}}, to_apply=%sum, {named(f"jit(f)/{primitive}")}
+        %s = f32[4] all-reduce(%d), {SUM}, {named(f"jit(f)/{primitive}")}
+        %t = (f32[4]) tuple(%s)""")
+    assert [each.strategy for each in found.communication] == [strategy]

@@ -607,6 +607,7 @@ def test_the_short_report_fits_a_page(sample: SampleCapture, function: str) -> N
         (["state['w']: Ref{f32[8]}", "x: f32[8]"], ["result: f32[]"], ["state['w']"]),
         (["x[0].w: f32[8]"], ["result.w: f32[8]"], ["x[0].w"]),  # in the tuple of a wrapper
         (["x[1][0].w: f32[8]"], ["result[0].w: f32[8]"], ["x[1][0].w"]),
+        (["x[0].layers[1].w: f32[8]"], ["result.layers[1].w: f32[8]"], ["x[0].layers[1].w"]),
         (["x[1][0].w: f32[8]"], ["result[0].w: f32[4]"], []),
         (["x[0].w: f32[8]", "x[1].w: f32[8]"], ["result.w: f32[8]"], ["x[0].w", "x[1].w"]),
     ],
