@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 import pytest
 from shardscope.inspector.capture.model import STAGES, Capture, Stage
 from shardscope.inspector.ir.types import ArrayType
 from shardscope.inspector.render.table import Table, amount_in, pieces
-from shardscope.inspector.render.tables.collectives import MAX_UNCOUNTED, collectives, programs
+from shardscope.inspector.render.tables.collectives import MAX_UNCOUNTED, causes, collectives, programs
 from shardscope.inspector.report import Collective, SourcePosition, UncountedCommunication
 from shardscope.inspector.report.cost import Estimate
 from shardscope.parsers.source import Source, Span
@@ -170,7 +171,7 @@ MLIR = b"""module @m {
         ((), 4, "not known: there is neither StableHLO nor HLO here"),
         (("hlo",), 4, "No collectives."),
         (("stablehlo",), 1, "No collectives."),
-        (("stablehlo",), 4, "none; those that the partitioner inserts are not here"),
+        (("stablehlo",), 2, "none; those that the partitioner inserts are not here"),
         (("stablehlo", "hlo"), 4, "No collectives."),
         (("broken",), 4, "No collectives in what could be read."),
     ],
@@ -193,3 +194,45 @@ def test_other_texts_without_a_program() -> None:
     capture = Capture(stages=(Stage("jaxpr", "jaxpr", Source("t", b"{ lambda ; . let  in () }")),))
     table = collectives(report(capture=capture))
     assert (table.heading, table.empty_text) == ("Collectives", "not known: there is neither StableHLO nor HLO here")
+
+
+def test_why_inserted_collectives_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those of what runs that the source does not write; those with one reason together, the largest sum first."""
+    module = import_module(collectives.__module__)
+    reasons = {7: "A", 8: "AB", 9: "ABC", 10: "ABCD", 11: "", 12: "C"}
+    monkeypatch.setattr(module, "causes_of", lambda _, each: reasons[each.source.line])
+    monkeypatch.setattr(module, "cause_line", lambda cause, _: f"because of {cause}")
+    monkeypatch.setattr(module, "remedy_line", lambda cause, _: "" if cause == "C" else "do this")
+
+    def inserted(line: int, **fields: Any) -> Collective:
+        return collective(source=at(line), **{"origin": "partitioner", **fields})
+
+    listed = (
+        inserted(7),
+        inserted(7, kind="all-gather"),
+        inserted(7, kind="all-gather"),
+        inserted(8, wire_bytes=145),
+        inserted(9, wire_bytes=1),
+        inserted(10, wire_bytes=2),
+        inserted(11),
+        inserted(12, wire_bytes=None),
+        inserted(12, stage="stablehlo"),
+        inserted(12, origin="user"),
+        inserted(12, origin="autodiff"),
+    )
+    table = causes(report(collectives=listed))
+    both = "because of A\ndo this\nbecause of B"
+    assert texts(table) == [
+        ["all-reduce tp ", both],
+        ["all-reduce tp , 2× all-gather tp ", "because of A\ndo this"],
+        ["all-reduce tp ", f"{both}\nand 2 more operations: combined into one collective"],
+        ["all-reduce tp ", f"{both}\nand 1 more operation: combined into one collective"],
+        ["all-reduce tp ", "because of C"],
+    ]
+    assert table.heading
+    assert causes(report(collectives=listed[-3:])).heading == ""
+
+
+def test_one_collective_alone_is_not_unfolded() -> None:
+    table = collectives(report(collectives=(collective(),)), "hlo", [("hlo", 0)])
+    assert (column(table, ""), column(table, "from")) == ([""], [""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -111,23 +112,25 @@ def test_documents_leave_out_what_is_brief(monkeypatch: pytest.MonkeyPatch, seco
     assert row.minor == minor
 
 
-def test_memory_is_drawn_below_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In each column the most that is alive in that part of the step, in eighths of the peak."""
-    curve = ((0.0, 0), (5.0, 4), (6.5, 2), (10.0, 1), (20.0, 3))
+@pytest.mark.parametrize("sizes", [(0, 4, 2, 1, 3), (0, 7, 1, 3, 5), (0, 1, 0, 1, 0)])
+def test_memory_is_drawn_below_the_peak(monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]) -> None:
+    """In each column the most that is alive in that part of the step, in eighths of the peak, begun ones too."""
+    curve = tuple(zip((0.0, 5.0, 6.5, 10.0, 20.0), sizes, strict=True))
+    peak = max(sizes)
     table = lines(monkeypatch, activity(0, 20), memory=curve, at_peak=ADD)
     assert table.rows[0].value is ADD
     (bar,) = column(table, "")[:1]
     expected = []
     for part in range(WIDTH):
         ends = [*(moment for moment, _ in curve[1:]), 20.0]
-        sizes = [
+        alive = [
             size
             for (start, size), end in zip(curve, ends, strict=True)
             if min(int(start), WIDTH - 1) <= part <= min(int(end), WIDTH - 1)
         ]
-        expected.append(LEVELS[max(max(sizes) * 8 - 1, 0) // 4])
+        expected.append(LEVELS[max(math.ceil(8 * max(alive) / peak) - 1, 0)])
     assert bar == "".join(expected)
-    assert column(table, "what")[0] == "peak 4 B of live values"
+    assert column(table, "what")[0] == f"peak {peak} B of live values"
     for fields in ({"memory": ((0.0, 0),)}, {"memory": ((0.0, 4),), "total": 0.0}, {}):
         assert len(lines(monkeypatch, activity(0, 20), **fields).rows) == 1
 
