@@ -21,6 +21,9 @@ MARK = "SHARDSCOPE_GUARDED"
 ENDING_S = 10.0
 """Seconds for which it looks for processes: those that are being ended may have started others meanwhile."""
 
+PARTING_S = 2.0
+"""Seconds for which it waits for the end of a front process that has closed its pipe."""
+
 LOOK_S = 0.02
 
 NAMED = f"{MARK}=".encode()
@@ -41,6 +44,10 @@ def main(front: int, place: str, mark: bytes) -> None:
         for pid in left:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+        time.sleep(LOOK_S)
+    # A process that is ending closes its pipes a moment before its children get another parent.
+    deadline = time.monotonic() + PARTING_S
+    while os.getppid() == front and time.monotonic() < deadline:
         time.sleep(LOOK_S)
     if os.getppid() != front:
         _sweep(place)
