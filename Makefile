@@ -93,7 +93,7 @@ define install
 endef
 
 $(VENV)/.installed: pyproject.toml
-	$(install) . $(JAX)
+	$(install) ".[jax]" $(JAX)
 	touch $@
 
 # Most modules of what is installed here are never imported: those that are, are compiled then.

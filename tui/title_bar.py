@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from ..inspector.capture.model import PHASES, Capture, devices_text
 from ..inspector.render.finding_facts import counted
+from ..inspector.render.overview import jax_text
 from ..inspector.report import Report
 from ..inspector.units import format_seconds
 from .painted import data, severity_style
@@ -89,7 +90,7 @@ class TitleBar(Widget):
             if self.report is not None and self.report.findings:
                 found = Content.styled(counted(self.report), severity_style(self.report.findings[0].severity))
                 parts.append(found.stylize(Style.from_meta({"@click": "screen.table('findings')"})))
-            parts += [data(f"jax {subject.jax}", "$aside")] if subject.jax else []
+            parts += [data(jax_text(subject), "$aside")] if subject.jax else []
         return parts
 
     def _state(self) -> Content:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 from ...parsers.text.modules import binary_format, exported_bytecode
+from .interpreter import NoJaxError, interpreter_with_jax
 from .model import CaptureError, UnreadableFileError
 from .protocol import bootstrap
 
@@ -16,7 +16,7 @@ _LONGEST_REASON = 500
 def text_of(name: str, data: bytes, python: str | None) -> bytes:
     """Return the text of a module that is a protocol buffer or bytecode; all other data as it is.
 
-    `python` is the interpreter whose jaxlib prints it; None is the one that runs this.
+    `python` is the interpreter whose jaxlib prints it; None is the first one with JAX.
 
     Raises:
         CaptureError: jaxlib cannot read it, or there is none.
@@ -24,7 +24,10 @@ def text_of(name: str, data: bytes, python: str | None) -> bytes:
     what = binary_format(data)
     if what is None:
         return data
-    interpreter = python or sys.executable
+    try:
+        interpreter = interpreter_with_jax(python)
+    except NoJaxError as error:
+        raise UnreadableFileError(f"{name} is {what}, which jaxlib reads: {error}") from error
     try:
         done = subprocess.run(
             bootstrap.command(interpreter, "binaries"),

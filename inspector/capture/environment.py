@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 
 from ...parsers.errors import ShardscopeError
@@ -48,13 +47,12 @@ def child_environment(environment: Mapping[str, str], target: Target, devices: i
     return changed
 
 
-def packages_of(python: str | None) -> Mapping[str, str]:
-    """The versions of the packages that matter, by name, in an interpreter; None is the one that runs this.
+def packages_of(interpreter: str) -> Mapping[str, str]:
+    """The versions of the packages that matter, by name, in an interpreter.
 
     Raises:
         ShardscopeError: it cannot be asked.
     """
-    interpreter = python or sys.executable
     command = bootstrap.command(interpreter, "main:list_packages")
     try:
         done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False, stdin=subprocess.DEVNULL)

@@ -6,17 +6,20 @@ The process in front survives whatever a script or XLA does there, and never imp
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain
 
 from ...parsers.record import Record
 from ..targets.target import TargetError, parse_target
 from .attempt import Attempt
 from .environment import DEFAULT_DEVICES, user_devices
+from .interpreter import NoJaxError, interpreter_with_jax
 from .model import Capture, Failure
 from .protocol.request import Request as Request
 
@@ -80,6 +83,12 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
         message = f"target {request.target} has {target.devices} devices, but --devices is {request.devices}"
         yield Capture(failure=Failure("usage", message, "start", hint="omit --devices"))
         return
+    try:
+        found = interpreter_with_jax(request.python)
+    except NoJaxError as error:
+        yield Capture(failure=Failure("usage", error.message, "start", hint=NoJaxError.HINT))
+        return
+    request = replace(request, python=None if found == sys.executable else found)
     cancellation = cancellation or Cancellation()
     deadline = None if request.timeout is None else time.monotonic() + request.timeout
     wanted = target.devices if target.devices is not None else request.devices

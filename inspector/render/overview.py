@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
-from ..capture.model import Execution, devices_text
+from ..capture.interpreter import interpreter_text
+from ..capture.model import Execution, Subject, devices_text
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
 from ..values.copies import unequal_copies
@@ -39,8 +40,13 @@ def subject_text(report: Report) -> str:
     parts += [f"mesh {mesh_text(mesh)}" for mesh in report.meshes]
     if subject is not None:
         parts.append(devices_text(subject))
-        parts += [f"jax {subject.jax}"] if subject.jax else []
+        parts += [jax_text(subject)] if subject.jax else []
     return " · ".join(parts)
+
+
+def jax_text(subject: Subject) -> str:
+    """`jax 0.12.0`; `jax 0.12.0 in .venv/bin/python` where it is not in shardscope's own environment."""
+    return f"jax {subject.jax}" + (f" in {interpreter_text(subject.interpreter)}" if subject.interpreter else "")
 
 
 def mesh_text(mesh: MeshSyntax) -> str:

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Mapping
 
 from ...parsers.record import Record
@@ -32,7 +31,7 @@ class Availability(Record, frozen=True):
     command: str = ""
 
 
-def availability(packages: Mapping[str, str], python: str | None) -> tuple[Availability, ...]:
+def availability(packages: Mapping[str, str], python: str) -> tuple[Availability, ...]:
     """Return the targets that these packages can compile for."""
     if "jax" not in packages:
         none = f"Python {packages.get('python', '?')} there has no jax"
@@ -46,7 +45,7 @@ def availability(packages: Mapping[str, str], python: str | None) -> tuple[Avail
     )
 
 
-def _tpu(packages: Mapping[str, str], python: str | None) -> Availability:
+def _tpu(packages: Mapping[str, str], python: str) -> Availability:
     chips = tuple(chips_of("tpu").values())
     example = f"tpu:v5p:{SHAPES['tpu']}"
     if "libtpu" in packages:
@@ -56,7 +55,7 @@ def _tpu(packages: Mapping[str, str], python: str | None) -> Availability:
     )
 
 
-def _cuda(packages: Mapping[str, str], python: str | None) -> Availability:
+def _cuda(packages: Mapping[str, str], python: str) -> Availability:
     chips = tuple(chip for chip in chips_of("gpu").values() if chip.text("platform_name") == "CUDA")
     example = f"gpu:h100:{SHAPES['gpu']}"
     plugin = _newest(packages, r"jax-cuda\d+-plugin")
@@ -69,7 +68,7 @@ def _cuda(packages: Mapping[str, str], python: str | None) -> Availability:
     return Availability("gpu", example, chips, missing=" and ".join(missing), command=command)
 
 
-def _rocm(packages: Mapping[str, str], python: str | None) -> Availability:
+def _rocm(packages: Mapping[str, str], python: str) -> Availability:
     chips = tuple(chip for chip in chips_of("gpu").values() if chip.text("platform_name") == "ROCM")
     example = f"gpu:mi300x:{SHAPES['gpu']}"
     if plugin := _newest(packages, r"jax-rocm\d+-plugin"):
@@ -88,6 +87,6 @@ def _ptxas() -> str:
     return f"ptxas in {os.path.dirname(path)}" if path else ""
 
 
-def _install(python: str | None, *wanted: str) -> str:
+def _install(python: str, *wanted: str) -> str:
     """One command."""
-    return shlex.join([python or sys.executable, "-m", "pip", "install", *wanted])
+    return shlex.join([python, "-m", "pip", "install", *wanted])

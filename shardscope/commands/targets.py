@@ -29,10 +29,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> ExitCode:
     """List, or print the figures."""
     from shardscope.inspector.capture.environment import packages_of
+    from shardscope.inspector.capture.interpreter import interpreter_with_jax
     from shardscope.inspector.render.explained import chip_lines
     from shardscope.inspector.targets.available import availability
 
-    found = availability(packages_of(options.python), options.python)
+    python = interpreter_with_jax(options.python)
+    found = availability(packages_of(python), python)
     if options.chips:
         show("".join(f"{line}\n" for line in chip_lines()))
         return ExitCode.DONE

@@ -34,7 +34,7 @@ def show(
     wanted: str | None,
     options: argparse.Namespace,
     *,
-    python: str = sys.executable,
+    python: str | None = None,
     foreign: bool = True,
     again: Again | None = None,
 ) -> ExitCode:
@@ -78,7 +78,7 @@ class Captures:
     """Captures of a program: what was recorded, then, where stages are missing, what a second run gives."""
 
     program: Program
-    python: str
+    python: str | None
     foreign: bool
     again: Again | None
     _cancelled: Event = field(default_factory=Event)

@@ -16,6 +16,7 @@ from shardscope.commands.live_list import live_list
 from shardscope.commands.numbers import whole
 from shardscope.configuration import configuration_above
 from shardscope.inspector.capture.environment import user_devices
+from shardscope.inspector.capture.interpreter import interpreter_with_jax
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
 from shardscope.inspector.capture.several import MAX_PROCESSES, devices_of_each, output_file, run_processes
@@ -95,7 +96,7 @@ def _wanted_devices(trace: Trace, options: argparse.Namespace) -> int | None:
 def command_of(options: argparse.Namespace) -> Sequence[str]:
     """The command that the arguments name: a script, a module, or any after `--`."""
     settings = configuration_above(Path())
-    python = options.python or settings.python or sys.executable
+    python = interpreter_with_jax(options.python or settings.python)
     if options.module is not None:
         if not options.module:
             raise CaptureError("-m needs the name of a module")

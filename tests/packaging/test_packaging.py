@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import shutil
@@ -14,12 +15,16 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("inspector", "parsers", "samples", "shardscope", "tui")
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", "tests")
+
+MAX_BYTES = 80_000_000
+"""Limit of an environment without JAX."""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,85 @@ def test_the_source_distribution_can_be_built_from(distributions: tuple[Path, Pa
     with tarfile.open(distributions[0]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"pyproject.toml", "README.md", "LICENSE", "parsers/hlo.lark", "tui/app.tcss"} <= names
+
+
+def test_indexes_accept_the_distributions(distributions: tuple[Path, Path]) -> None:
+    for command in (("twine", "check", "--strict", *distributions), ("check_wheel_contents", distributions[1])):
+        done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def without_jax(distributions: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an environment with the wheel, and only the packages that it requires, linked from here."""
+    folder = tmp_path_factory.mktemp("without_jax")
+    venv.create(folder, with_pip=False, symlinks=True)
+    command = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
+    subprocess.run([*command, "--no-deps", "--no-index", distributions[1]], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (own,) = importlib.metadata.distributions(name="shardscope", path=[str(packages)])
+    for distribution in required_by(own):
+        for file in distribution.files or ():
+            if ".." not in file.parts and file.suffix != ".pyc":
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                (packages / file).symlink_to(file.locate())
+    return folder
+
+
+def required_by(distribution: importlib.metadata.Distribution) -> list[importlib.metadata.Distribution]:
+    """The distributions that are installed with one, without extras."""
+    found: dict[str, importlib.metadata.Distribution] = {}
+    todo = [distribution]
+    while todo:
+        for text in todo.pop().requires or ():
+            requirement = Requirement(text)
+            if (requirement.marker is None or requirement.marker.evaluate({"extra": ""})) and (
+                requirement.name not in found
+            ):
+                found[requirement.name] = importlib.metadata.distribution(requirement.name)
+                todo.append(found[requirement.name])
+    return list(found.values())
+
+
+def test_it_is_small_without_jax(without_jax: Path) -> None:
+    names = {path.name for path in without_jax.glob("lib/python*/site-packages/*")}
+    assert not names & {"jax", "jaxlib", "numpy", "scipy"}
+    assert sum(path.stat().st_size for path in without_jax.rglob("*") if path.is_file()) < MAX_BYTES
+
+
+def test_an_environment_without_jax(without_jax: Path, tmp_path: Path) -> None:
+    environment = {"PATH": "/no/such/folder", "HOME": str(tmp_path)}
+    folder = tmp_path / "inner"
+    folder.mkdir()
+
+    def shardscope(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [without_jax / "bin" / "shardscope", *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=folder, env=environment | more, timeout=120, check=False
+        )
+
+    none = shardscope("run", "psum", "--format", "text")
+    assert none.returncode == 2
+    assert f"no JAX found in {without_jax}/bin/python" in none.stdout
+    assert "pip install 'shardscope[jax]'" in none.stdout
+    (tmp_path / "script.py").write_text("import jax\n")
+    assert "no JAX found" in shardscope("trace", "../script.py").stderr
+
+    active = shardscope("run", "psum", "--save", "a.shardscope", "--format", "text", VIRTUAL_ENV=sys.prefix)
+    assert active.returncode == 0, active.stdout + active.stderr
+    assert f"jax {importlib.metadata.version('jax')} in {sys.prefix}/bin/python" in active.stdout
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    above = shardscope("run", "psum", "--save", "b.shardscope", "--format", "json")
+    assert above.returncode == 0, above.stderr
+    (tmp_path / ".venv").unlink()
+
+    opened = shardscope("open", "b.shardscope", "--format", "json")
+    assert json.loads(opened.stdout)["collectives"] == json.loads(above.stdout)["collectives"]
+    (folder / "a.hlo").write_text(shardscope("open", "a.shardscope", "--stage", "hlo").stdout)
+    differing = shardscope("diff", "a.hlo", "a.hlo", "--format", "json")
+    assert differing.returncode == 0, differing.stderr
+    for command in (("rules",), ("explain", "psum"), ("samples",)):
+        assert shardscope(*command).returncode == 0
 
 
 def test_a_sample_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:

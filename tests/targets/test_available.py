@@ -15,15 +15,15 @@ from shardscope.inspector.targets.target import parse_target
 from shardscope.parsers.errors import ShardscopeError
 
 
-def by_kind(packages: dict[str, str], python: str | None = None) -> dict[str, Availability]:
+def by_kind(packages: dict[str, str], python: str = sys.executable) -> dict[str, Availability]:
     return {each.kind: each for each in availability(packages, python)}
 
 
 def test_what_this_interpreter_has() -> None:
-    packages = packages_of(None)
+    packages = packages_of(sys.executable)
     assert packages["jax"] == importlib.metadata.version("jax")
     assert packages["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert all(parse_target(each.example) for each in availability(packages, None))
+    assert all(parse_target(each.example) for each in availability(packages, sys.executable))
 
 
 def test_nothing_is_there() -> None:

@@ -88,6 +88,7 @@ class Subject:
 
     `device_assignment[p]` is the id of the device that runs partition `p` of the compiled program. `devices` are those
     that are somewhere: none for fake ones. `device_kind` is what JAX calls them.
+    `interpreter` is the path of the Python that captured, if it is not shardscope's own.
     """
 
     function: str
@@ -102,6 +103,7 @@ class Subject:
     device_assignment: tuple[int, ...] = ()
     device_kind: str | None = None
     devices: tuple[Device, ...] = ()
+    interpreter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ class KnownSubject:
             device_assignment=self._device_assignment,
             device_kind=str(devices[0].device_kind),
             devices=tuple(place for device in devices if (place := _place(device)) is not None),
+            interpreter=self._request.python,
         )
         self._channel.send(subject)
 
