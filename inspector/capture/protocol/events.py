@@ -234,7 +234,8 @@ class Failure:
     `kind`: `usage` (what was asked for cannot be done: no such file, function, arguments, interpreter, too few
     devices), `function` (the user's code or its compilation raised), `died` (the process ended by itself, by a signal
     or a limit). `details` is the traceback with JAX's own frames folded, or the process's last words; `hint` is what
-    to do next. `said` is the exception's own text, and `stack` are the user's frames, innermost first.
+    to do next. `said` is the exception's own text, `type` is its class, and `stack` are the user's frames, innermost
+    first.
     """
 
     kind: Literal["usage", "function", "died"]
@@ -245,6 +246,7 @@ class Failure:
     said: str = ""
     stack: tuple[StackFrame, ...] = ()
     since: float = 0.0
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

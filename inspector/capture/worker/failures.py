@@ -45,7 +45,8 @@ def describe(error: BaseException, phase: Phase) -> Failure:
     except BaseException:
         said, frames = text_of(error), "".join(_folded(frames_of(error)).format())
         message = f"{type(error).__name__}: {said}"
-        return Failure("function", message, phase, f"{_HEADER}\n{frames}{message}", None, said, user_stack(error))
+        story = f"{_HEADER}\n{frames}{message}"
+        return Failure("function", message, phase, story, None, said, user_stack(error), type=type(error).__name__)
 
 
 def _described(error: BaseException, phase: Phase) -> Failure:
@@ -70,7 +71,8 @@ def _described(error: BaseException, phase: Phase) -> Failure:
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
     notes = [note for note in notes_of(error) if note.startswith(HINT)]
     hint = notes[0].removeprefix(HINT) if notes else hint
-    return Failure("function", message, phase, story(error), hint, text_of(error), user_stack(error))
+    said, stack = text_of(error), user_stack(error)
+    return Failure("function", message, phase, story(error), hint, said, stack, type=type(error).__name__)
 
 
 def frames_of(error: BaseException) -> traceback.StackSummary:

@@ -67,12 +67,26 @@ class Message(Struct, frozen=True):
     source: SourceRef
 
 
+class StackFrame(Struct, frozen=True):
+    """A frame of the user's in a traceback."""
+
+    file: str
+    line: int
+    function: str
+
+
 class Failure(Struct, frozen=True):
-    """The reason why the capture ended early."""
+    """The reason why the capture ended early.
+
+    Of an exception, `type` is its class, and `stack` are the user's frames, innermost first. `details` is the
+    traceback without JAX's frames, or the last output of the process.
+    """
 
     kind: Literal["usage", "function", "died"]
+    type: str
     message: str
     phase: str
+    stack: list[StackFrame]
     details: str
     hint: str | None
 
