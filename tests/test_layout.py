@@ -27,6 +27,7 @@ INNER_ORDER = (
     "load",
     "ir",
     "report",
+    "dataflow",
     "links",
     "execution_counts",
     "variance",

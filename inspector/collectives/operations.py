@@ -16,9 +16,9 @@ from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
 from ...parsers.record import Record
 from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind
+from ..dataflow.jaxpr import At, JaxprFlow, flow_of
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation
-from ..ir.jaxpr_flow import At, JaxprFlow, flow_of
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
 from ..ir.stage import ParsedStage

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import is_kernel
-from ..ir.jaxpr_flow import At, JaxprFlow
+from ..dataflow.device_integers import MAX_EVALUATED, Numbers, coordinates, position
+from ..dataflow.jaxpr import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace
-from ..values.device_numbers import MAX_EVALUATED, Numbers, coordinates, position
 
 Pairs = tuple[tuple[int, int], ...]
 Guard = tuple[At, int, int]

@@ -12,9 +12,9 @@ from ...parsers.hlo import Instruction
 from ...parsers.source import Frame
 from ..catalog.custom_calls import HOST, HOST_PRIMITIVES, KERNELS, LOCAL
 from ..catalog.spellings import CUSTOM_CALLS, is_kernel
+from ..dataflow.jaxpr import flow_of
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation
-from ..ir.jaxpr_flow import flow_of
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage

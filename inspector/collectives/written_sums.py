@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from ..dataflow.jaxpr import At, JaxprFlow
 from ..ir.jaxpr import literal_in
-from ..ir.jaxpr_flow import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace
 
 HANDED_ON = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ...parsers.hlo import Instruction
 from ..catalog.opcodes import HLO_UNCHANGED
-from .value_flow import CARRYING, Place, ValueFlow
+from ..dataflow.sources import CARRYING, Place, ValueFlow
 
 MAX_VALUES = 200
 """Values that are followed for one sum."""

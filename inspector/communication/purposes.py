@@ -10,11 +10,11 @@ from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of, is_path, last_components, merged_parts
+from ..dataflow.sources import Place, ValueFlow
 from ..ir.program import Program
 from ..report import Collective, Pass
 from ..report.communication import Strategy
 from ..shardings.collective_causes import causes_of
-from .value_flow import Place, ValueFlow
 from .weights import weights_of
 
 SUMS = (None, "sum")

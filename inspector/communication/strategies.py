@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..catalog.spellings import KIND_OF
+from ..dataflow.sources import Place, ValueFlow
 from ..execution_counts.hlo_executions import HloExecutions, hlo_executions
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
@@ -15,7 +16,6 @@ from ..shardings.moved_dtypes import moves_whole_numbers
 from ..units import known_sum
 from .gradients import gradients_of
 from .purposes import PRODUCTS, Judge, Purpose, is_scalar
-from .value_flow import Place, ValueFlow
 
 LISTED = ("hlo", "hlo-spmd", "stablehlo")
 """The stages whose collectives are a program's communication, the one that is closest to what runs first."""

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from shardscope.inspector.communication.gradients import gradients_of
-from shardscope.inspector.communication.value_flow import Place, ValueFlow
+from shardscope.inspector.dataflow.hlo import MAX_CALLS, HloFlow, HloUse, HloValue
+from shardscope.inspector.dataflow.jaxpr import At, JaxprFlow
+from shardscope.inspector.dataflow.sources import Place, ValueFlow
 from shardscope.inspector.findings.rules.ss10_wide_dtype_collective import _narrowed
 from shardscope.inspector.findings.support.blocks import _of_product
-from shardscope.inspector.findings.support.hlo_values import MAX_CALLS, HloFlow, HloUse, HloValue
 from shardscope.inspector.findings.support.jaxpr_flow import Flow
 from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, ShardMap, Variable
-from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr
 from shardscope.inspector.ir.types import JaxType
 from shardscope.inspector.variance.held import Held, axes_of, join, value_of

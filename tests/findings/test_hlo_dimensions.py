@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from shardscope.inspector.dataflow.hlo import HloUse, HloValue
 from shardscope.inspector.findings.support.hlo_dimensions import Split, passes, splits_before
-from shardscope.inspector.findings.support.hlo_values import HloUse, HloValue
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
 

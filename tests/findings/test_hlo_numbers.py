@@ -9,13 +9,13 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
-from shardscope.inspector.findings.support.hlo_numbers import (
+from shardscope.inspector.dataflow.hlo import HloFlow, HloValue
+from shardscope.inspector.dataflow.integers import (
     MAX_DEPTH,
     MAX_ELEMENTS,
     MAX_EVALUATED,
     PartitionNumbers,
 )
-from shardscope.inspector.findings.support.hlo_values import HloFlow, HloValue
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from jax import lax
+from shardscope.inspector.dataflow.device_integers import MAX_DEPTH, MAX_EVALUATED, Numbers, _apply
+from shardscope.inspector.dataflow.jaxpr import At, JaxprFlow
 from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, Variable
-from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr
 from shardscope.inspector.ir.types import JaxType
-from shardscope.inspector.values.device_numbers import MAX_DEPTH, MAX_EVALUATED, Numbers, _apply
 
 NUMBERS = (-7, -2, -1, 0, 1, 3, 8)
 

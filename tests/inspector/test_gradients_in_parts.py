@@ -6,7 +6,7 @@ import re
 
 import pytest
 from shardscope.inspector.communication.gradients import MAX_VALUES, gradients_of
-from shardscope.inspector.communication.value_flow import Place
+from shardscope.inspector.dataflow.sources import Place
 
 from .test_steps_of_values import flow_of
 

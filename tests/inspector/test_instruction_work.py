@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from shardscope.inspector.communication.instruction_work import InstructionWork
+from shardscope.inspector.dataflow.work import InstructionWork
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from shardscope.inspector.ir.jaxpr_flow import At, JaxprFlow
-from shardscope.inspector.values.device_numbers import Numbers, coordinates
+from shardscope.inspector.dataflow.device_integers import Numbers, coordinates
+from shardscope.inspector.dataflow.jaxpr import At, JaxprFlow
 
 from .test_true_variance import traced
 

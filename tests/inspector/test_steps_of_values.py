@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from shardscope.inspector.communication.instruction_work import InstructionWork
-from shardscope.inspector.communication.value_flow import MAX_STEPS, Place, ValueFlow
+from shardscope.inspector.dataflow.sources import MAX_STEPS, Place, ValueFlow
+from shardscope.inspector.dataflow.work import InstructionWork
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
 

@@ -25,8 +25,8 @@ from shardscope.inspector.check import golden
 from shardscope.inspector.check.golden import read_golden
 from shardscope.inspector.collectives import participants
 from shardscope.inspector.cost.matmul import matmul_flops
-from shardscope.inspector.findings.support.hlo_numbers import PartitionNumbers
-from shardscope.inspector.findings.support.hlo_values import HloFlow, HloValue
+from shardscope.inspector.dataflow.hlo import HloFlow, HloValue
+from shardscope.inspector.dataflow.integers import PartitionNumbers
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect

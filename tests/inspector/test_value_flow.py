@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from shardscope.inspector.communication.value_flow import Place, ValueFlow
-from shardscope.inspector.findings.support.hlo_values import HloFlow, HloUse, HloValue
+from shardscope.inspector.dataflow.hlo import HloFlow, HloUse, HloValue
+from shardscope.inspector.dataflow.sources import Place, ValueFlow
 
 from .marked_programs import WIDTH, Program, Run
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...collectives.spelled import over_text
+from ...dataflow.loops import loops_of
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
 from ...units import format_bytes, plural
@@ -14,7 +15,6 @@ from ..fixes.edits import before_the_loop
 from ..rule import Rule, Saving, advice, finding, keep_whole
 from ..support.compiled import is_compiled, on_another_target, place_in_hlo, saving
 from ..support.compiled_from import compiled_collectives
-from ..support.hlo_loops import loops_of
 
 
 def check(report: Report) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ....parsers.hlo import Instruction
 from ...catalog.spellings import functions_of
 from ...collectives.spelled import over_text
+from ...dataflow.loops import Loop, loops_of
 from ...ir.types import types_text
 from ...report import WRITTEN, Collective, Finding, Fix, Report
 from ...units import format_bytes, plural
@@ -16,7 +17,6 @@ from ..fixes.edits import before_the_loop
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import on_another_target, place_in_hlo, saving
 from ..support.compiled_from import compiled_collectives
-from ..support.hlo_loops import Loop, loops_of
 
 
 def check(report: Report) -> Iterator[Finding]:

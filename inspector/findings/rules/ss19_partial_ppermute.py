@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ...catalog.spellings import functions_of
+from ...dataflow.device_integers import Numbers, coordinates
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ...values.device_numbers import Numbers, coordinates
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
 from ..support.device_values import axis_sizes, devices_along, permutation_of

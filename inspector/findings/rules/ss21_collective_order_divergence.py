@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from ...catalog.spellings import rule_of
+from ...dataflow.device_integers import Numbers, coordinates
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
-from ...values.device_numbers import Numbers, coordinates
 from ..rule import Rule, advice, finding
 from ..support.device_values import axis_sizes, devices_along, operands_over
 from ..support.jaxpr_flow import At, Flow, equations_of

@@ -8,13 +8,13 @@ from dataclasses import replace
 from ...collectives.spelled import over_text
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
+from ...dataflow.loops import loops_of
 from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ...units import plural
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import on_another_target, place_in_hlo
 from ..support.compiled_from import compiled_collectives
-from ..support.hlo_loops import loops_of
 
 REDUCTIONS = ("all-reduce", "all-reduce-start")
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
 from ...collectives.spelled import over_text
+from ...dataflow.loops import PASSING, Loop, loops_of
 from ...report import Collective, Finding, Report
 from ..rule import Rule, advice, finding
 from ..support.compiled import place_in_hlo
 from ..support.compiled_from import compiled_collectives
-from ..support.hlo_loops import PASSING, Loop, loops_of
 
 MAX_STEPS = 100
 """Operations that are followed: in a damaged text they may go in a circle."""

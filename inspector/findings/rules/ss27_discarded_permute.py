@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
 from ...collectives.spelled import over_text
+from ...dataflow.loops import Loop, loops_of
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
@@ -17,7 +18,6 @@ from ..support.blocks import reached
 from ..support.compiled import certainty, compiled_to, in_hlo, is_compiled, place_in_hlo, saving
 from ..support.compiled_from import compiled_as, compiled_collectives
 from ..support.device_values import axis_sizes, devices_along, permutation_of
-from ..support.hlo_loops import Loop, loops_of
 from ..support.jaxpr_flow import At, Flow, equations_of
 
 PERMUTATIONS = ("collective-permute", "collective-permute-start")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ....parsers.source import Frame
 from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
+from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Report, SourcePosition
 from ...units import known_sum
@@ -18,7 +19,6 @@ from ..support.compiled import SUMS, in_hlo, on_another_target, place_in_hlo
 from ..support.compiled_from import sum_compiled_as
 from ..support.device_values import equal_along
 from ..support.hlo_blocks import results_of
-from ..support.hlo_values import HloFlow, HloUse, HloValue, hlo_flow
 from ..support.jaxpr_flow import equations_of
 from ..support.kept_by_one import is_added_to, kept_by_one
 

@@ -19,14 +19,14 @@ from ....parsers.sharding_syntax import gspmd
 from ...catalog.spellings import HLO_OPCODES
 from ...collectives.context import AnalysisContext, context_of
 from ...collectives.participants import GroupsOfModule, participants_of
+from ...dataflow.hlo import HloValue
+from ...dataflow.integers import PartitionNumbers, partition_numbers
 from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
 from ...ir.stage import ParsedStage
 from ...shardings.placement import placement_of
 from ...shardings.requested import actual_sharding
 from ...shardings.spelled import from_gspmd
-from .hlo_numbers import PartitionNumbers, partition_numbers
-from .hlo_values import HloValue
 
 Classes = tuple[int, ...]
 """The number of each partition's class, in order of their first partitions."""

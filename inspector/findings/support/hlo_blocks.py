@@ -10,11 +10,11 @@ from typing import NamedTuple
 from ....parsers.hlo import Instruction
 from ....parsers.hlo.types import TupleShape
 from ....parsers.record import Record
+from ...dataflow.hlo import HloFlow, HloUse, HloValue
+from ...dataflow.integers import PartitionNumbers, partition_numbers
 from ...ir.stage import ParsedStage
 from ...report import Collective
 from .hlo_dimensions import Split, dims_of, operand_type, passes, splits_before
-from .hlo_numbers import PartitionNumbers, partition_numbers
-from .hlo_values import HloFlow, HloUse, HloValue
 
 MAX_STEPS = 5_000
 """Values that are followed from one."""

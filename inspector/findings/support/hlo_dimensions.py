@@ -11,7 +11,7 @@ from ....parsers.hlo import ArrayShape, Instruction
 from ....parsers.hlo.fields import number
 from ....parsers.hlo.types import HloType, element_type, parse_layout
 from ...catalog.opcodes import HLO_ELEMENTWISE
-from .hlo_values import HloUse
+from ...dataflow.hlo import HloUse
 
 MOVING = ("bitcast", "reshape", "transpose", "broadcast", "concatenate", "slice", "dot", "gather")
 """Opcodes that move, add or take away dimensions, of any of their operands."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...dataflow.hlo import HloFlow, HloUse, HloValue
+from ...dataflow.integers import PartitionNumbers
 from ...ir.types import array_type
-from .hlo_numbers import PartitionNumbers
-from .hlo_values import HloFlow, HloUse, HloValue
 
 
 def kept_by_one(flow: HloFlow, use: HloUse, groups: Sequence[Sequence[int]], partitions: int) -> HloValue | None:

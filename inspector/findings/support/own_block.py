@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
 from ....parsers.record import Record
+from ...dataflow.device_integers import Numbers, coordinates
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Fix, Report
-from ...values.device_numbers import Numbers, coordinates
 from ..fixes.edits import Edits, together, without_calls
 from .blocks import numbers_of, reached
 from .device_values import axis_sizes, devices_along

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
-from ....parsers.hlo import Computation, HloModule, Instruction
-from ....parsers.hlo.fields import number
-from ....parsers.record import Record
-from ...catalog.spellings import HLO_OPCODES
-from ...ir.program import Program
+from ...parsers.hlo import Computation, HloModule, Instruction
+from ...parsers.hlo.fields import number
+from ...parsers.record import Record
+from ..catalog.spellings import HLO_OPCODES
+from ..ir.program import Program
 
 MAX_STEPS = 2_000
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ....parsers.hlo import HloModule, Instruction
-from ....parsers.hlo.fields import number
-from ....parsers.record import Record
-from ...catalog.opcodes import HLO_UNCHANGED
-from ...ir.derived import derived
-from ...ir.stage import ParsedStage
+from ...parsers.hlo import HloModule, Instruction
+from ...parsers.hlo.fields import number
+from ...parsers.record import Record
+from ..catalog.opcodes import HLO_UNCHANGED
+from ..ir.derived import derived
+from ..ir.stage import ParsedStage
 
 MAX_CALLS = 64
 """Calls inside each other that are followed."""

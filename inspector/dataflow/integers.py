@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ....parsers.hlo import ArrayShape, Instruction
-from ...ir.derived import derived
-from ...ir.stage import ParsedStage
-from ...ir.types import array_type
-from .hlo_values import HloFlow, HloValue, hlo_flow
+from ...parsers.hlo import ArrayShape, Instruction
+from ..ir.derived import derived
+from ..ir.stage import ParsedStage
+from ..ir.types import array_type
+from .hlo import HloFlow, HloValue, hlo_flow
 
 MAX_ELEMENTS = 1 << 16
 """Limit for the elements of an array, times the partitions."""

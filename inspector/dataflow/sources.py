@@ -11,7 +11,7 @@ from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.graph import BRANCHES, Taken, Use
 from ...parsers.record import Record
 from ..catalog.opcodes import HLO_UNCHANGED
-from .instruction_work import InstructionWork
+from .work import InstructionWork
 
 MAX_VALUES = 400
 """Values that one walk visits."""

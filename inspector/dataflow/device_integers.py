@@ -11,8 +11,8 @@ from itertools import product
 
 from ..catalog.spellings import SCOPES, rule_of
 from ..ir.jaxpr import literal_in
-from ..ir.jaxpr_flow import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace
+from .jaxpr import At, JaxprFlow
 
 MAX_EVALUATED = 2_000
 """Equations that are evaluated for one number; a crafted program may share operands without end."""
