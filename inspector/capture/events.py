@@ -15,7 +15,7 @@ from .model import STAGES, Capture, CaptureError, PassSnapshot, Stage
 from .protocol import events as sent
 from .protocol.events import EVENTS, TEXTS, Event
 from .protocol.trace import MAX_PROGRAMS, CompiledProgram
-from .protocol.values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference
+from .protocol.values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference, Validation
 from .protocol.wire import SCHEMA, Frame
 from .tags import plain, tagged, untagged
 
@@ -31,6 +31,7 @@ HELD: dict[type[Event], str] = {
     Probed: "probed",
     Reference: "reference",
     Gradients: "gradients",
+    Validation: "validation",
 }
 """The fields of a Capture that hold an event as it is."""
 

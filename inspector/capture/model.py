@@ -24,7 +24,7 @@ from .protocol.events import Value as Value
 from .protocol.events import key_of_axes as key_of_axes
 from .protocol.stages import STAGES as STAGES
 from .protocol.stages import Dialect as Dialect
-from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timing
+from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timing, Validation
 from .protocol.values import Execution as Execution
 from .protocol.values import OutputSummary as OutputSummary
 
@@ -105,6 +105,7 @@ class Capture:
     compared: tuple[Compared, ...] = ()
     reference: Reference | None = None
     gradients: Gradients | None = None
+    validation: Validation | None = None
     messages: tuple[Message, ...] = ()
     failure: Failure | None = None
     script_text: Source | None = None

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from ...records import dataclass
 from .trace import TraceEvent
-from .values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference
+from .values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference, Validation
 from .wire import Frame
 
 Level = Literal["info", "warning", "error"]
@@ -279,8 +279,8 @@ class Timings:
 
 Event = (
     Schema | Hello | Script | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs | Memory | Peak
-    | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Reference | Gradients | Devices | Failure
-    | End | Stdout | Stderr | Timings | TraceEvent
+    | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Reference | Gradients | Validation
+    | Devices | Failure | End | Stdout | Stderr | Timings | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}
@@ -296,11 +296,12 @@ def frame_of(event: Event) -> Frame:
     """Return the frame of an event, whose JSON object holds nothing but dicts, lists and plain values."""
     kind = type(event)
     text = TEXTS.get(kind, "")
-    return Frame({"event": NAMES[kind], **_plain(event, text)}, getattr(event, text) if text else b"")
+    return Frame({"event": NAMES[kind], **plain_value(event, text)}, getattr(event, text) if text else b"")
 
 
-def _plain(value: Any, left_out: str = "") -> Any:
+def plain_value(value: Any, left_out: str = "") -> Any:
+    """The value as JSON has it: of an object its fields, but for the one that is left out."""
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [plain_value(item) for item in value]
     names = getattr(type(value), "__match_args__", None)
-    return value if names is None else {name: _plain(getattr(value, name)) for name in names if name != left_out}
+    return value if names is None else {name: plain_value(getattr(value, name)) for name in names if name != left_out}

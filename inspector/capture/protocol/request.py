@@ -43,6 +43,7 @@ class Request:
         fingerprints: whether outputs are described so closely that two runs can be compared.
         passes: around which of XLA's passes the module is kept: those that change `communication`, or `all`.
         overrides: what is changed of the program from outside, as `read_overrides` reads it.
+        case: a folder to which the files of a validation are written: see `case.py`.
     """
 
     function: str
@@ -68,6 +69,7 @@ class Request:
     fingerprints: bool = True
     passes: str = ""
     overrides: tuple[str, ...] = ()
+    case: str | None = None
 
     def encode(self) -> str:
         """Return the request as JSON, for the command line of the capturing process."""

@@ -216,3 +216,68 @@ class Gradients:
     checked: tuple[Derivative, ...]
     undefined: str | None = None
     left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedOutput:
+    """An output of the compiled program on all devices, compared with that of the program before compilation.
+
+    `error` is the largest difference, in multiples of the output's largest element, `scale`. `devices` are those whose
+    block differs, in `elements` elements altogether; `is_alike` is true if all devices have the same wrong block.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    error: float
+    devices: tuple[int, ...] = ()
+    elements: int = 0
+    scale: float = 1.0
+    is_alike: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingPass:
+    """The first pass of the compiler after which the program computes something else.
+
+    `previous` is the pass before it that changed the program; of `recorded` modules, `evaluated` were.
+    """
+
+    pipeline: str
+    name: str
+    previous: str
+    recorded: int
+    evaluated: int
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingInstruction:
+    """The first instruction after that pass whose value differs from the one of its name before the pass."""
+
+    name: str
+    opcode: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """The compiled program evaluated in exact arithmetic, and compared with the program before compilation.
+
+    `error` is the largest of all outputs. Where it was not evaluated, `reason` says why, `place` at which instruction,
+    and `program` in which of the two. `kernels` are those that were evaluated as unknown functions of their operands.
+    `rounding` is a narrow type of constants that the compiler folded, where their rounding explains the error.
+    """
+
+    status: Literal["same", "differs", "not evaluated"]
+    devices: int = 0
+    error: float = 0.0
+    outputs: tuple[ComparedOutput, ...] = ()
+    differing_pass: DifferingPass | None = None
+    first: DifferingInstruction | None = None
+    reason: str = ""
+    place: str = ""
+    program: str = ""
+    kernels: tuple[str, ...] = ()
+    rounding: str | None = None
+    seconds: float = 0.0
+    source_seconds: float = 0.0
+    optimized_seconds: float = 0.0

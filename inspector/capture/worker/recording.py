@@ -87,7 +87,8 @@ def record(
             return
         values.take_flat_arguments(traced)
         passes = EVERY_PASS if request.passes else PASSES
-        compiled = send_compiled(program, table, subject, channel, workspace, topology, passes)
+        case = None if request.case is None else (request.case, request.seed)
+        compiled = send_compiled(program, table, subject, channel, workspace, topology, passes, case)
         if topology is None and request.live:
             channel.enter("run")
             needed = _bytes_needed(compiled.memory, len(compiled.devices))

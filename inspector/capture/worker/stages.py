@@ -56,8 +56,12 @@ def send_compiled(
     workspace: str,
     topology: Topology | None = None,
     passes: str = PASSES,
+    case: tuple[str, int] | None = None,
 ) -> CompiledProgram:
-    """Lower and compile; send each stage as soon as it is reached."""
+    """Lower and compile; send each stage as soon as it is reached.
+
+    `case` is a folder to which the files of a validation are written, and the seed of the values of abstract arguments.
+    """
     channel.enter("lower")
     with _compiler_messages(channel, workspace):
         started = time.perf_counter()
@@ -78,6 +82,12 @@ def send_compiled(
     channel.enter("compile")
     compiled, devices = _compile(lowered, channel, workspace, topology, passes)
     subject.set_devices(devices)
+    if case is not None:
+        from .case import write_case  # few captures are validated
+
+        folder, seed = case
+        executable = compiled.executable if topology is not None else compiled.runtime_executable()
+        write_case(folder, program, lowered, executable, devices, seed, str(Path(workspace, DUMP)))
     send_actual(program.arguments, program.outputs, compiled, channel, subject.mesh_of(len(devices)))
     memory = memory_of(compiled)
     if memory is not None:

@@ -43,25 +43,25 @@ class CrossCompiled:
     def __init__(self, executable: Any, devices: list[Any], written: str | None, places: Sequence[int | None]) -> None:
         self.devices = devices
         """In the order of its partitions."""
-        self._executable = executable
+        self.executable = executable
         self._written = written
         self._places = places
 
     @property
     def input_shardings(self) -> list[Any]:
         """XLA's sharding of each argument of the function, None for one that the program does not take."""
-        known = dict(enumerate(self._executable.get_parameter_shardings() or ()))
+        known = dict(enumerate(self.executable.get_parameter_shardings() or ()))
         return [None if place is None else known.get(place) for place in self._places]
 
     @property
     def output_shardings(self) -> list[Any]:
         """XLA's sharding of each result."""
-        return list(self._executable.get_output_shardings() or ())
+        return list(self.executable.get_output_shardings() or ())
 
     def as_text(self) -> str:
         """The optimized HLO; as the compiler wrote it, where this JAX cannot read what a newer plugin gives."""
         try:
-            return "\n\n".join(module.to_string() for module in self._executable.hlo_modules())
+            return "\n\n".join(module.to_string() for module in self.executable.hlo_modules())
         except jax.errors.JaxRuntimeError:
             if self._written is None:
                 raise
@@ -69,7 +69,7 @@ class CrossCompiled:
 
     def memory_analysis(self) -> Any:
         """Sizes, as `jax.stages.Compiled.memory_analysis` gives them."""
-        return self._executable.get_compiled_memory_stats()
+        return self.executable.get_compiled_memory_stats()
 
 
 class _Done(BaseException):

@@ -1,0 +1,21 @@
+"""The names of the files of a validation: what the worker writes, and `inspector/evaluate/` reads."""
+
+from __future__ import annotations
+
+SOURCE = "source.hlo"
+"""The HLO that the compiler was given."""
+
+OPTIMIZED = "optimized.hlo"
+"""The HLO that it returned."""
+
+INPUTS = "inputs.npz"
+"""Values of the parameters, `arr_0` and so on, all of each."""
+
+PROGRAM = "program.json"
+"""The number of devices, and for each parameter and output its path and its block on each device."""
+
+PASSES = "passes"
+"""The folder with the modules after each pass, if they were recorded."""
+
+UNAVAILABLE = "unavailable.txt"
+"""The reason why there is none of these."""

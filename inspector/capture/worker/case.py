@@ -1,0 +1,132 @@
+"""The files of a validation: the HLO that the compiler was given and that it returned, and values of all parameters.
+
+`inspector/evaluate/` reads them. Touches `jaxlib._hlo`, and of a lowering `compile_args` and `const_args` (JAX 0.7 to
+0.12).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src.lib import xla_client
+
+from ..protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SOURCE, UNAVAILABLE
+from .inputs import arg_spec
+from .probes.live import holds
+from .probes.partial import whole
+from .program.compiled import TracedProgram
+
+MAX_BYTES = 1 << 30
+"""Bytes of parameters in all that are written."""
+
+
+def write_case(
+    folder: str, program: TracedProgram, lowered: Any, executable: Any, devices: Sequence[Any], seed: int, dump: str
+) -> None:
+    """Write the case of a compiled program to a folder, or why there is none.
+
+    `dump` is the folder with the compiler's own stages, which are kept if all passes were recorded.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    try:
+        _write(place, program, lowered, executable, list(devices), seed)
+        _keep_passes(place / PASSES, Path(dump))
+    except Exception as error:  # of JAX's private parts any may have moved
+        (place / UNAVAILABLE).write_text(f"{type(error).__name__}: {error}")
+
+
+def _write(place: Path, program: TracedProgram, lowered: Any, executable: Any, devices: list[Any], seed: int) -> None:
+    lowering = lowered._lowering
+    constants = list(getattr(lowering, "const_args", ()))
+    leaves = list(program.leaves[: len(program.arguments)])
+    given = [*constants, *(arg_spec.concrete(leaf, seed, index) for index, leaf in enumerate(leaves))]
+    paths = [*("a constant" for _ in constants), *(value.path for value in program.arguments)]
+    kept = sorted(lowering.compile_args["kept_var_idx"])
+    if kept and kept[-1] >= len(given):
+        raise ValueError("the program has other parameters than the function's arguments")
+    values = [_array(given[index]) for index in kept]
+    if (size := sum(value.nbytes for value in values)) > MAX_BYTES:
+        raise ValueError(f"the arguments have {size / 1e9:.1f} GB; up to {MAX_BYTES / 1e9:.1f} GB are evaluated")
+    results = jax.tree.leaves(lowered.out_info)
+    shapes = [_shape(result) for result in results]
+    parameters = executable.get_parameter_shardings() or [None] * len(values)
+    outputs = executable.get_output_shardings() or [None] * len(shapes)
+    (place / SOURCE).write_text(_text([lowered.compiler_ir("hlo").get_hlo_module()]))
+    (place / OPTIMIZED).write_text(_text(executable.hlo_modules()))
+    np.savez(place / INPUTS, *values)
+    names = [value.path for value in program.outputs]
+    described = {
+        "devices": len(devices),
+        "parameters": [
+            {"path": paths[index], "blocks": _blocks(sharding, value.shape, devices)}
+            for index, sharding, value in zip(kept, parameters, values, strict=True)
+        ],
+        "outputs": [
+            {
+                "path": names[number] if number < len(names) else f"result[{number}]",
+                "shape": shape,
+                "blocks": _blocks(sharding, shape, devices),
+            }
+            for number, (sharding, shape) in enumerate(zip(outputs, shapes, strict=True))
+        ],
+    }
+    (place / PROGRAM).write_text(json.dumps(described))
+
+
+def _array(value: Any) -> Any:
+    """The whole value, of a type that numpy has: narrow floats in 32 bits, narrow integers in 8."""
+    if holds(value):
+        value = value[...]
+    if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
+        value = jax.random.key_data(value)
+    array = whole(value) if isinstance(value, jax.Array) else np.asarray(value)
+    if array.dtype.kind in "biufc":
+        return array
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        return array.astype(np.float32)
+    return array.astype(np.uint8 if str(array.dtype).startswith("uint") else np.int8)
+
+
+def _shape(result: Any) -> tuple[int, ...]:
+    if jnp.issubdtype(result.dtype, jax.dtypes.prng_key):
+        return tuple(jax.eval_shape(jax.random.key_data, result).shape)
+    return tuple(map(int, result.shape))
+
+
+def _blocks(sharding: Any, shape: tuple[int, ...], devices: list[Any]) -> list[list[tuple[int, int]]]:
+    """For each device, the start and the end of its block in each dimension."""
+    if sharding is None:
+        return [[(0, size) for size in shape]] * len(devices)
+    if any(word in str(sharding) for word in ("unreduced", "manual")):
+        raise ValueError(f"a parameter or result is sharded as {sharding}")
+    found = xla_client.GSPMDSharding if hasattr(xla_client, "GSPMDSharding") else jax.sharding.GSPMDSharding
+    blocks = found(tuple(devices), sharding).devices_indices_map(shape)
+    return [[part.indices(size)[:2] for part, size in zip(blocks[each], shape, strict=True)] for each in devices]
+
+
+def _text(modules: Sequence[Any]) -> str:
+    from jaxlib import _hlo  # moved in some versions: the only reader is here
+
+    if len(modules) != 1:
+        raise ValueError(f"the compiler returned {len(modules)} modules")
+    options = _hlo.HloPrintOptions()
+    options.print_large_constants = True
+    return str(modules[0].to_string(options))
+
+
+def _keep_passes(place: Path, dump: Path) -> None:
+    """Keep the modules after each pass of the compiler; of several programs those of the largest."""
+    files = [path for path in dump.glob("*.txt") if ".after_" in path.name or ".before_" in path.name]
+    if not files:
+        return
+    place.mkdir(exist_ok=True)
+    for path in files:
+        shutil.copy(path, place / path.name)

@@ -1,0 +1,300 @@
+"""Custom calls whose meaning is known, and kernels, which are one unknown function of their operands."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from itertools import product as positions
+from typing import Any
+
+import numpy as np
+
+from ...parsers.hlo import ArrayShape
+from ..catalog.custom_calls import KERNELS, LOCAL
+from . import arrays
+from .arithmetic import erf
+from .arrays import product
+from .element_types import TYPES, Array, Value, array_type, converted, numpy_type, unwritten
+from .errors import NotEvaluatedError
+from .operation import Meaning, Operation
+from .windows import convolved, labels_of, window_of
+
+Signature = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""The target of a call, and the types of its operands and results, without layouts."""
+
+
+def signature_of(target: str, operation: Operation) -> Signature:
+    """The signature of a call of a kernel; floats are alike."""
+    operands, results = operation.operand_types, operation.types
+    return target, tuple(map(_shape, operands)), tuple(map(_shape, results))
+
+
+def _shape(type: Any) -> str:
+    if not isinstance(type, ArrayShape):
+        return str(type)
+    return f"{numpy_type(type).kind}{type.dims}"
+
+
+def target_of(operation: Operation) -> str:
+    """The target of a custom call."""
+    return operation.attributes.get("custom_call_target", "").strip('"')
+
+
+def _identity(operation: Operation) -> Meaning:
+    return lambda x, *_: x
+
+
+def _allocated(operation: Operation) -> Meaning:
+    memory = tuple(map(unwritten, operation.types))
+    return lambda *_: operation.results(list(memory))
+
+
+def _concatenated(operation: Operation) -> Meaning:
+    def joined(*parts: Array) -> Array:
+        places = [place for place, size in enumerate(operation.dims) if parts[0].shape[place] != size]
+        return np.concatenate(parts, places[0] if places else 0) if len(parts) > 1 else parts[0]
+
+    return joined
+
+
+def _begun(operation: Operation) -> Meaning:
+    """The start of an asynchronous collective that a fusion holds: it hands on what the collective gave."""
+    return lambda x, *_: operation.results([x] * len(operation.types))
+
+
+def _largest(operation: Operation) -> Meaning:
+    return arrays.topk(operation)
+
+
+def _approximate(operation: Operation) -> Meaning:
+    """`ApproxTopK`, with a recall of 1: sorted by the comparison of values."""
+    raise NotEvaluatedError("ApproxTopK gives one of several results")
+
+
+def _combined64(operation: Operation) -> Meaning:
+    wanted = TYPES[operation.dtype]
+
+    def combined(low: Array, high: Array) -> Array:
+        return (low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))).view(np.uint64).astype(wanted)
+
+    return combined
+
+
+def _half64(shift: int) -> Callable[[Operation], Meaning]:
+    return lambda operation: lambda x: (x.view(np.uint64) >> np.uint64(shift)).astype(np.uint32)
+
+
+def _erf(operation: Operation) -> Meaning:
+    return erf
+
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def _threefry(operation: Operation) -> Meaning:
+    """Threefry-2x32 with 20 rounds (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011)."""
+
+    def drawn(first: Array, second: Array, low: Array, high: Array) -> Value:
+        keys = (first, second, first ^ second ^ np.uint32(0x1BD11BDA))
+        low, high = low + keys[0], high + keys[1]
+        for group in range(5):
+            for rotation in ROTATIONS[group % 2]:
+                low = low + high
+                high = ((high << np.uint32(rotation)) | (high >> np.uint32(32 - rotation))) ^ low
+            low, high = low + keys[(group + 1) % 3], high + keys[(group + 2) % 3] + np.uint32(group + 1)
+        return low, high
+
+    return drawn
+
+
+def _gemm(operation: Operation) -> Meaning:
+    """cuBLAS: alpha times a product of matrices, without an epilogue."""
+    config = operation.instruction.backend_config["gemm_backend_config"]
+    if config.get("epilogue", "DEFAULT") != "DEFAULT" or config.get("beta", 0) != 0:
+        raise NotEvaluatedError(
+            f"{target_of(operation)} with epilogue {config.get('epilogue')}, beta {config.get('beta')}"
+        )
+    dims = config["dot_dimension_numbers"]
+    left_batch, right_batch, left, right = (
+        tuple(map(int, dims.get(f"{side}_{kind}_dimensions", ())))
+        for kind in ("batch", "contracting")
+        for side in ("lhs", "rhs")
+    )
+    scale = config.get("alpha_real", 1)
+
+    def multiplied(x: Array, y: Array, *_: Array) -> Value:
+        found = product(x, y, (left_batch, right_batch), (left, right), operation.dtype) * scale
+        return operation.results([found.reshape(operation.dims), *map(unwritten, operation.types[1:])])
+
+    return multiplied
+
+
+def _convolution(operation: Operation) -> Meaning:
+    """cuDNN: `dim_labels` and `window` as of the instruction `convolution`."""
+    labels = labels_of(operation.attributes["dim_labels"])
+    groups = operation.number("feature_group_count", 1)
+    window = window_of(operation.attributes.get("window"), len(labels.spatial))
+    dims, name = operation.dims, operation.dtype
+
+    def forward(x: Array, kernel: Array, *_: Array) -> Value:
+        found = converted(convolved(x, kernel, labels, window, dims, groups, 1, name), name)
+        return operation.results([found, *map(unwritten, operation.types[1:])])
+
+    return forward
+
+
+def _filter_gradient(operation: Operation) -> Meaning:
+    """cuDNN's gradient of the filter; `dim_labels` and `window` are those of the forward convolution."""
+    if operation.number("feature_group_count", 1) != 1:
+        raise NotEvaluatedError(f"{target_of(operation)} with feature groups")
+    labels = labels_of(operation.attributes["dim_labels"])
+    spatial = labels.spatial
+    window = window_of(operation.attributes.get("window"), len(spatial))
+
+    def gradient(x: Array, upstream: Array, *_: Array) -> Value:
+        x = x.transpose([labels.left.index(letter) for letter in ["b", "f", *spatial]])
+        upstream = upstream.transpose([labels.result.index(letter) for letter in ["b", "f", *spatial]])
+        x = window.padded(x, np.zeros((), x.dtype), leading=2)
+        counts = upstream.shape[2:]
+        found = np.zeros((upstream.shape[1], x.shape[1], *window.size))
+        summed = [0, *range(2, upstream.ndim)]
+        for position in positions(*map(range, window.size)):
+            part = x[(slice(None), slice(None), *window.at(position, counts))]
+            found[(slice(None), slice(None), *position)] = np.tensordot(upstream, part, (summed, summed))
+        result = found.transpose([["o", "i", *spatial].index(letter) for letter in labels.right])
+        return operation.results([result, *map(unwritten, operation.types[1:])])
+
+    return gradient
+
+
+def _qr(operation: Operation) -> Meaning:
+    """`Qr`: R with the Householder vectors below it, and their factors, as LAPACK's geqrf has them."""
+
+    def factored(x: Array) -> Value:
+        flat = x.reshape(-1, *x.shape[-2:])
+        pairs = [np.linalg.qr(each, mode="raw") for each in flat]
+        packed = np.stack([np.swapaxes(vectors, -1, -2) for vectors, _ in pairs]).reshape(x.shape)
+        factors = np.stack([each for _, each in pairs]).reshape(*x.shape[:-2], -1)
+        return operation.results([packed, factors])
+
+    return factored
+
+
+def _reflections(operation: Operation) -> Meaning:
+    """The product of Householder reflections, as LAPACK's orgqr has it."""
+
+    def multiplied(packed: Array, factors: Array, *_: Array) -> Array:
+        rows, columns = operation.dims[-2:]
+        found = np.broadcast_to(np.eye(rows, dtype=packed.dtype), (*packed.shape[:-2], rows, rows))
+        for number in range(factors.shape[-1]):
+            vector = np.where(np.arange(rows) < number, 0, packed[..., number])
+            vector[..., number] = 1
+            scaled = factors[..., number, None, None] * vector[..., None] * np.conj(vector[..., None, :])
+            found = found @ (np.eye(rows) - scaled)
+        return operation.results([found[..., :columns]])
+
+    return multiplied
+
+
+def _lu(operation: Operation) -> Meaning:
+    """`LuDecomposition` with partial pivoting: both factors, the pivots, and the permutation of rows."""
+
+    def factored(x: Array) -> Value:
+        found = np.array(x).reshape(-1, *x.shape[-2:])
+        rows, columns = x.shape[-2:]
+        count = min(rows, columns)
+        pivots, order = (
+            np.zeros((len(found), count), np.int32),
+            np.tile(np.arange(rows, dtype=np.int32), (len(found), 1)),
+        )
+        for number, one in enumerate(found):
+            for step in range(count):
+                best = step + int(np.argmax(np.abs(one[step:, step])))
+                pivots[number, step] = best
+                one[[step, best]] = one[[best, step]]
+                order[number, [step, best]] = order[number, [best, step]]
+                one[step + 1 :, step] /= one[step, step]
+                one[step + 1 :, step + 1 :] -= np.outer(one[step + 1 :, step], one[step, step + 1 :])
+        results = (found, pivots, order)
+        shaped = [each.reshape(array_type(type).dims) for each, type in zip(results, operation.types, strict=False)]
+        return operation.results(shaped)
+
+    return factored
+
+
+CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
+    **dict.fromkeys(
+        (
+            *("AssumeGatherIndicesInBound", "AsyncCollectiveDone", "GatherScatterIndicesBitpacked", "LayoutConstraint"),
+            *("MoveToDevice", "MoveToHost", "PinToDevice", "PinToDeviceSram", "PrepareAsyncCallDone", "Sharding"),
+            *("annotate_device_placement", "xla.sdy.FuncResultSharding", "xla.sdy.PropagationBarrier", "Pin", "Unpin"),
+        ),
+        _identity,
+    ),
+    **dict.fromkeys(("AllocateBuffer", "CreateBuffer"), _allocated),
+    **dict.fromkeys(("AsyncCollectiveStart", "PrepareAsyncCallStart"), _begun),
+    **dict.fromkeys(("TopK", "__gpu$TopK", "mhlo.topk"), _largest),
+    **dict.fromkeys(("cu_threefry2x32_ffi", "hip_threefry2x32_ffi", "threefry2x32"), _threefry),
+    **dict.fromkeys(("__cublas$gemm", "__cublas$lt$matmul"), _gemm),
+    **dict.fromkeys(("mhlo.erf", "chlo.erf"), _erf),
+    "ApproxTopK": _approximate,
+    "ConcatBitcast": _concatenated,
+    "LuDecomposition": _lu,
+    "ProductOfElementaryHouseholderReflectors": _reflections,
+    "Qr": _qr,
+    "X64Combine": _combined64,
+    "X64SplitHigh": _half64(32),
+    "X64SplitLow": _half64(0),
+    "__cudnn$convBackwardFilter": _filter_gradient,
+    "__cudnn$convForward": _convolution,
+}
+"""The calls with a known meaning, by their targets."""
+
+UNKNOWN = (KERNELS | LOCAL) - CALLS.keys()
+"""Calls whose result depends on nothing but their operands, but not how."""
+
+
+def custom_call(operation: Operation) -> Meaning:
+    """`custom-call`."""
+    target = target_of(operation)
+    if target in CALLS:
+        return CALLS[target](operation)
+    if target in UNKNOWN:
+        return unknown(target, operation)
+    raise NotEvaluatedError(f"custom call {target!r}")
+
+
+def unknown(target: str, operation: Operation) -> Meaning:
+    """One function of the operands, the same wherever a call has this target and types.
+
+    It is a made one that depends on each element of each operand; integers, which are codes of errors, are 0.
+    """
+    types = [array_type(each) for each in operation.types]
+    seed = zlib.crc32(target.encode())
+
+    def weights(number: int, size: int) -> Array:
+        return np.random.default_rng((seed, number, size)).uniform(0.5, 1.5, size)
+
+    def called(*operands: Value) -> Value:
+        flat = [np.asarray(x).reshape(-1) for x in operands if not isinstance(x, tuple)]
+        mark = sum(
+            float((x.real.astype(np.float64) * weights(number, x.size)).sum()) / max(x.size, 1)
+            for number, x in enumerate(flat)
+        )
+        results = []
+        for number, type in enumerate(types):
+            size = int(np.prod(type.dims, dtype=np.int64))
+            if numpy_type(type).kind not in "fc":
+                results.append(np.zeros(type.dims, numpy_type(type)))
+                continue
+            found = weights(100 + number, size) * (1 + np.tanh(mark))
+            for place, x in enumerate(flat):
+                if x.size == size and x.dtype.kind == "f":
+                    found = found + (place + 1) * x
+            results.append(converted(found.reshape(type.dims), type.dtype))
+        return operation.results(results)
+
+    return called
+
+
+MEANINGS: dict[str, Callable[[Operation], Meaning]] = {"custom-call": custom_call}

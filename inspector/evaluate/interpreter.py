@@ -1,0 +1,327 @@
+"""A module on all of its devices, in lock-step."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...parsers.hlo import HloModule, HloType, Instruction, Operand, TupleShape, parse_module
+from ...parsers.source import Source
+from . import arithmetic, arrays, custom_calls, indexing, windows
+from .borders import ENTER, LEAVE, Borders, mesh_of
+from .collectives import KINDS, OnDevices, collective, ragged
+from .custom_calls import Signature, signature_of, target_of, unknown
+from .element_types import Array, Value
+from .errors import NotEvaluatedError, OutOfTimeError
+from .literals import literal
+from .operation import Meaning, Operation
+
+MEANINGS: dict[str, Callable[[Operation], Meaning]] = (
+    arithmetic.MEANINGS | arrays.MEANINGS | custom_calls.MEANINGS | indexing.MEANINGS | windows.MEANINGS
+)
+"""The meaning of each opcode on one device. Control, communication and devices are `Interpreter`'s own."""
+
+CALLS = ("call", "fusion", "async-start", "call-start", "fusion-start")
+STAND_INS = ("opt-barrier", "optimization-barrier", "after-all", "add-dependency")
+UNKNOWN = ("rng-bit-generator", "rng-get-and-update-state")
+"""Opcodes that are one unknown function of their operands, as kernels are."""
+
+Watch = Callable[[Instruction, OnDevices], None]
+
+
+class _Step:
+    """An instruction with all that is known before it runs."""
+
+    __slots__ = ("dropped", "instruction", "meaning", "opcode", "operation", "references")
+
+    def __init__(self, instruction: Instruction, operation: Operation, dropped: tuple[str, ...]) -> None:
+        self.instruction = instruction
+        self.operation = operation
+        self.opcode = instruction.opcode
+        self.references: Sequence[Operand] = () if self.opcode == "iota" else instruction.references
+        self.dropped = dropped
+        """The values that nothing needs after it."""
+        self.meaning: Meaning | None = None
+
+
+class Interpreter:
+    """Evaluates one module.
+
+    `signatures` collects those of unknown functions. `watch` is called with the result of each instruction outside of
+    computations on scalars. After `deadline`, by `time.monotonic`, evaluation stops with OutOfTimeError.
+    """
+
+    def __init__(self, text: str, devices: int, *, deadline: float | None = None, watch: Watch | None = None) -> None:
+        self.module: HloModule = parse_module(Source("module", text.encode()))
+        self.devices = devices
+        self.signatures: Counter[Signature] = Counter()
+        self.allowed: Counter[Signature] | None = None
+        """The signatures that an unknown function may have: those of the program before compilation."""
+        self._deadline = deadline
+        self._watch = watch
+        self._prepared: dict[str, list[_Step]] = {}
+        self._roots: dict[str, str] = {}
+        self._simple: dict[str, str | None] = {}
+        self._constants: dict[int, Value] = {}
+        self._borders: Borders | None = None
+        self._depth = 0
+
+    @property
+    def unequal(self) -> list[Operation]:
+        """The ends of shard_maps at which devices held unequal copies of what is declared to be one value."""
+        return self._borders.unequal if self._borders is not None else []
+
+    def run(self, inputs: list[OnDevices]) -> OnDevices:
+        """The result on each device, from each parameter on each device.
+
+        Raises:
+            NotEvaluatedError: an instruction has no known meaning.
+        """
+        entry = self.module.entry
+        if entry is None:
+            raise NotEvaluatedError("the module has no entry computation")
+        if len(entry.parameters) != len(inputs):
+            raise NotEvaluatedError(f"{len(entry.parameters)} parameters for {len(inputs)} inputs")
+        with np.errstate(all="ignore"):
+            return self._call(entry.name, inputs)
+
+    def _steps(self, name: str) -> list[_Step]:
+        if name not in self._prepared:
+            computation = self.module.computation(name)
+            if computation is None or computation.root is None:
+                raise NotEvaluatedError(f"the module has no computation {name}")
+            instructions = computation.instructions
+            types = {each.name: each.type for each in instructions}
+            last = {operand.name: each.name for each in instructions for operand in _references(each)}
+            dropped: dict[str, list[str]] = {}
+            for value, user in last.items():
+                if value != computation.root.name:
+                    dropped.setdefault(user, []).append(value)
+            self._prepared[name] = [
+                _Step(each, self._operation(each, types), tuple(dropped.get(each.name, ()))) for each in instructions
+            ]
+            self._roots[name] = computation.root.name
+        return self._prepared[name]
+
+    def _operation(self, instruction: Instruction, types: dict[str, HloType]) -> Operation:
+        operand_types = []
+        for operand in _references(instruction):
+            type = types.get(operand.name)
+            for index in operand.index:
+                type = type.elements[index] if isinstance(type, TupleShape) else type
+            if type is not None:
+                operand_types.append(type)
+        return Operation(instruction, instruction.opcode, instruction.type, operand_types, self.apply, self.simple)
+
+    def _call(self, name: str, arguments: list[OnDevices]) -> OnDevices:
+        steps = self._steps(name)
+        values: dict[str, OnDevices] = {}
+        self._depth += 1
+        for step in steps:
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                raise OutOfTimeError("not evaluated to its end in the seconds allowed", place_of(step.instruction))
+            try:
+                operands = [_selected(values[each.name], each.index) for each in step.references]
+                found = self._evaluated(step, step.opcode, step.operation, operands, arguments)
+            except NotEvaluatedError as error:
+                error.place = error.place or place_of(step.instruction)
+                raise
+            except (
+                ValueError,
+                IndexError,
+                KeyError,
+                TypeError,
+                AttributeError,
+                ArithmeticError,
+                AssertionError,
+            ) as error:
+                reason = f"{step.opcode}: {type(error).__name__}: {error}"
+                raise NotEvaluatedError(reason, place_of(step.instruction)) from error
+            values[step.instruction.name] = found
+            if self._watch is not None and self.devices > 0:
+                self._watch(step.instruction, found)
+            for each in step.dropped:
+                values.pop(each, None)
+        self._depth -= 1
+        return values[self._roots[name]]
+
+    def apply(self, name: str, *operands: Array) -> Value:
+        """A computation on scalars, on arrays element by element, outside of any device."""
+        devices, watch = self.devices, self._watch
+        self.devices, self._watch = 1, None
+        try:
+            return self._call(name, [[operand] for operand in operands])[0]
+        finally:
+            self.devices, self._watch = devices, watch
+
+    def simple(self, name: str) -> str | None:
+        """The opcode of a computation that is one reduction of its two parameters; `second` if it is the second."""
+        if name not in self._simple:
+            steps = self._steps(name)
+            *before, last = steps
+            root = next(step for step in steps if step.instruction.name == self._roots[name])
+            only = all(step.opcode == "parameter" for step in before)
+            is_one = only and len(steps) == 3 and last is root and len({each.name for each in last.references}) == 2
+            found = last.opcode if is_one and last.opcode in arithmetic.REDUCTIONS else None
+            if len(steps) == 2 and root.opcode == "parameter" and root.instruction.literal == "1":
+                found = "second"
+            self._simple[name] = found
+        return self._simple[name]
+
+    def _evaluated(
+        self, step: _Step, opcode: str, operation: Operation, operands: list[OnDevices], arguments: list[OnDevices]
+    ) -> OnDevices:
+        instruction = step.instruction
+        devices = self.devices
+        if opcode == "parameter":
+            return arguments[int(instruction.literal or 0)]
+        if opcode == "constant":
+            key = instruction.start
+            if key not in self._constants:
+                self._constants[key] = literal(instruction.call.inside, instruction.type)
+            return [self._constants[key]] * devices
+        if opcode == "tuple":
+            rows = zip(*operands, strict=True) if operands else [()] * devices
+            return [None if any(each is None for each in row) else tuple(row) for row in rows]
+        if opcode == "get-tuple-element":
+            return _selected(operands[0], (operation.number("index"),))
+        if opcode in CALLS:
+            callees = instruction.callees.get("calls") or instruction.callees.get("to_apply")
+            if not callees:
+                raise NotEvaluatedError(f"{opcode} without a computation")
+            return self._call(callees[0], operands)
+        if opcode == "while":
+            return self._loop(instruction, operands[0])
+        if opcode == "conditional":
+            return self._branches(instruction, operands)
+        if opcode.removesuffix("-start") in KINDS:
+            return self._communicated(opcode.removesuffix("-start"), operation, operands)
+        if opcode == "copy-start":
+            return operands[0]
+        if opcode.endswith("-start") and opcode.removesuffix("-start") in MEANINGS:
+            inner = operation.type.elements[1] if isinstance(operation.type, TupleShape) else operation.type
+            base = opcode.removesuffix("-start")
+            alone = Operation(instruction, base, inner, operation.operand_types, self.apply, self.simple)
+            return self._evaluated(step, base, alone, operands, arguments)
+        if opcode in ("send", "recv", "send-done", "recv-done", "infeed", "outfeed"):
+            raise NotEvaluatedError(f"{opcode}: a transfer through the host")
+        if opcode.endswith(("-done", "-update")):
+            return operands[0]
+        if opcode == "partition-id":
+            return [np.uint32(device).reshape(()) for device in range(devices)]
+        if opcode == "replica-id":
+            return [np.uint32(0).reshape(())] * devices
+        if opcode in STAND_INS:
+            return operands[0] if operands else [np.zeros((), bool)] * devices
+        if opcode == "custom-call" and target_of(operation) in (ENTER, LEAVE):
+            self._borders = self._borders or Borders(mesh_of(self.module, devices))
+            return self._borders.cross(target_of(operation), operation, operands)
+        return self._local(step, opcode, operation, operands)
+
+    def _local(self, step: _Step, opcode: str, operation: Operation, operands: list[OnDevices]) -> OnDevices:
+        """Each device by itself; what all of them share is computed once."""
+        if step.meaning is None:
+            if opcode in UNKNOWN:
+                step.meaning = self._as_unknown(opcode, operation)
+            elif opcode not in MEANINGS:
+                raise NotEvaluatedError(f"opcode {opcode}")
+            elif opcode == "custom-call" and target_of(operation) in custom_calls.UNKNOWN:
+                step.meaning = self._as_unknown(target_of(operation), operation)
+            else:
+                step.meaning = MEANINGS[opcode](operation)
+        if not operands:
+            return [step.meaning()] * self.devices
+        found: OnDevices = []
+        known: dict[tuple[int, ...], Value] = {}
+        for row in zip(*operands, strict=True):
+            if any(each is None for each in row):
+                found.append(None)
+                continue
+            key = tuple(map(id, row))
+            if key not in known:
+                known[key] = step.meaning(*row)
+            found.append(known[key])
+        return found
+
+    def _as_unknown(self, target: str, operation: Operation) -> Meaning:
+        signature = signature_of(target, operation)
+        self.signatures[signature] += 1
+        if self.allowed is not None and signature not in self.allowed:
+            raise NotEvaluatedError(f"{target} is called with other shapes than before compilation")
+        return unknown(target, operation)
+
+    def _communicated(self, kind: str, operation: Operation, operands: list[OnDevices]) -> OnDevices:
+        if kind == "ragged-all-to-all":
+            return ragged(operation, operands)
+        if self.devices == 1 and self._depth > 1 and kind != "collective-permute":
+            groups = operation.instruction.replica_groups
+            if groups is not None and any(len(row) > 1 for row in groups.devices(1)):
+                raise NotEvaluatedError(f"{kind} in a computation on scalars")
+        return collective(operation, kind, operands)
+
+    def _loop(self, instruction: Instruction, state: OnDevices) -> OnDevices:
+        """`while`: devices may leave it one after another."""
+        condition, body = instruction.callees["condition"][0], instruction.callees["body"][0]
+        state = list(state)
+        while True:
+            goes_on = [each is not None and bool(each) for each in self._call(condition, [state])]
+            if not any(goes_on):
+                return state
+            inside = [each if on else None for each, on in zip(state, goes_on, strict=True)]
+            found = self._call(body, [inside])
+            state = [new if on else old for new, old, on in zip(found, state, goes_on, strict=True)]
+
+    def _branches(self, instruction: Instruction, operands: list[OnDevices]) -> OnDevices:
+        """`conditional`: each device takes its own branch; a number that none has means the last."""
+        callees = instruction.callees
+        names = callees.get("branch_computations") or (*callees["true_computation"], *callees["false_computation"])
+        chosen = [_branch(each, len(names)) for each in operands[0]]
+        found: OnDevices = [None] * self.devices
+        for number, name in enumerate(names):
+            if number not in chosen:
+                continue
+            inside = [
+                each if taken == number else None for each, taken in zip(operands[1 + number], chosen, strict=True)
+            ]
+            results = self._call(name, [inside])
+            found = [new if taken == number else old for new, old, taken in zip(results, found, chosen, strict=True)]
+        return found
+
+
+def _references(instruction: Instruction) -> Sequence[Operand]:
+    return () if instruction.opcode in ("parameter", "constant", "iota") else instruction.references
+
+
+def _branch(index: Any, count: int) -> int | None:
+    if index is None:
+        return None
+    if index.dtype == bool:
+        return 0 if index else 1
+    return int(index) if 0 <= int(index) < count else count - 1
+
+
+def _selected(values: OnDevices, path: Sequence[int]) -> OnDevices:
+    """An element of a tuple on each device.
+
+    The start of an asynchronous instruction has the instruction's result alone, in place of the tuple that its type
+    has: it is each of its elements.
+    """
+    for index in path:
+        values = [each[index] if isinstance(each, tuple) else each for each in values]
+    return values
+
+
+def place_of(instruction: Instruction) -> str:
+    """Return an instruction's name, and the line that it comes from, if the text says it: `%add.3 (model.py:12)`."""
+    where = place_of_frame(instruction)
+    return f"%{instruction.name} ({where})" if where else f"%{instruction.name}"
+
+
+def place_of_frame(instruction: Instruction) -> str:
+    """Return the line that an instruction comes from, `model.py:12`; empty if the text does not say it."""
+    frames = instruction.frames
+    return f"{frames[0].file}:{frames[0].line}" if frames else ""

@@ -1,0 +1,68 @@
+"""One validation: both modules evaluated, compared, and of a difference the pass that made it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from ..capture.protocol.values import ComparedOutput, Validation
+from .bisect import Search
+from .case import read_case
+from .compare import compare, folding_error, narrowest_folded, results_of
+from .errors import NotEvaluatedError
+from .interpreter import Interpreter, place_of
+from .size import refuse_large
+
+
+def validate(folder: Path, seconds: float) -> Validation:
+    """Evaluate the modules of a case and compare them."""
+    started = time.monotonic()
+    deadline = started + seconds
+    source = optimized = 0.0
+    outputs: tuple[ComparedOutput, ...] = ()
+    program = "source"
+    try:
+        case = read_case(folder)
+        refuse_large(case)
+        before = Interpreter(case.source, case.devices, deadline=deadline)
+        expected = results_of(before.run(case.whole()), len(case.outputs))
+        source = time.monotonic() - started
+        program = "optimized program"
+        after = Interpreter(case.optimized, case.devices, deadline=deadline)
+        after.allowed = before.signatures
+        found = results_of(after.run(case.split()), len(case.outputs))
+        optimized = time.monotonic() - started - source
+        outputs = compare(case, expected, found)
+    except NotEvaluatedError as gap:
+        return Validation("not evaluated", reason=gap.reason, place=gap.place, program=program, seconds=_since(started))
+    error = max((output.error for output in outputs), default=0.0)
+    kernels = tuple(sorted({target for target, _, _ in before.signatures}))
+    validation = Validation(
+        "same",
+        devices=case.devices,
+        error=error,
+        outputs=outputs,
+        kernels=kernels,
+        source_seconds=round(source, 3),
+        optimized_seconds=round(optimized, 3),
+    )
+    folded = narrowest_folded(case)
+    if error <= folding_error(folded):
+        rounding = folded if error > folding_error(None) else None
+        return replace(validation, rounding=rounding, seconds=_since(started))
+    if expanded := [target for target, *_ in before.signatures.keys() - after.signatures.keys()]:
+        reason = f"{expanded[0]} has no known meaning, and the compiler replaces it"
+        return replace(validation, status="not evaluated", reason=reason, program="source", seconds=_since(started))
+    if before.unequal:
+        where = place_of(before.unequal[0].instruction)
+        reason = "devices hold unequal copies of a result of a shard_map that its out_specs declare to be one value"
+        return replace(
+            validation, status="not evaluated", reason=reason, place=where, program="source", seconds=_since(started)
+        )
+    differing_pass, first = Search(folder, case, expected, before, folding_error(folded), deadline).run()
+    return replace(validation, status="differs", differing_pass=differing_pass, first=first, seconds=_since(started))
+
+
+def _since(started: float) -> float:
+    return round(time.monotonic() - started, 3)

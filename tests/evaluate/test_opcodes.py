@@ -1,0 +1,45 @@
+"""Each opcode against JAX on CPU in 64 bits: the program before compilation, and after it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shardscope.inspector.evaluate.compare import results_of
+from shardscope.inspector.evaluate.errors import NotEvaluatedError
+from shardscope.inspector.evaluate.interpreter import Interpreter
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("opcodes")
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    program = str(Path(__file__).with_name("opcodes.py"))
+    subprocess.run([sys.executable, program, str(made)], check=True, env=environment)
+    return made
+
+
+@pytest.mark.parametrize("stage", ["source", "optimized"])
+def test_opcodes(folder: Path, stage: str) -> None:
+    failed = {}
+    names = sorted(path.name.partition(".")[0] for path in folder.glob(f"*.{stage}.hlo"))
+    assert len(names) > 90
+    for name in names:
+        arrays = np.load(folder / f"{name}.npz")
+        inputs = [[arrays[key]] for key in arrays.files if key.startswith("in_")]
+        wanted = [arrays[key] for key in arrays.files if key.startswith("out_")]
+        text = (folder / f"{name}.{stage}.hlo").read_text()
+        try:
+            found = results_of(Interpreter(text, 1).run(inputs), len(wanted))
+            for (value,), expected in zip(found, wanted, strict=True):
+                assert value.shape == expected.shape
+                np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-7)
+        except (NotEvaluatedError, AssertionError) as error:
+            failed[name] = f"{getattr(error, 'place', '')} {error}"[:300]
+    assert not failed
