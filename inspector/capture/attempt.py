@@ -154,9 +154,9 @@ class Attempt:
         for name, path in find_stages(str(self._workspace / DUMP)).items():
             size = path.stat().st_size
             if self._sizes.get(name) == size > 0:
-                if name == "sdy":
+                if name == "hlo-before":  # written behind Shardy, as are its modules
                     self._propagate()
-                elif self._growing.stage(name) is None:
+                if name != "sdy" and self._growing.stage(name) is None:
                     self._growing = fold(self._growing, Stage(name, text=path.read_bytes()))
             self._sizes[name] = size
 

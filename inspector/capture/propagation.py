@@ -36,7 +36,7 @@ WISHES = {
 NOT_XLAS = "the sdy stage is a propagation of the StableHLO by shardscope, which may end otherwise than XLA's own: {}"
 
 Dumped = tuple[Path, Path, Path]
-"""The HLO that XLA's propagation is given, and the module before and after it."""
+"""The HLO behind XLA's propagation, and the module before and after it."""
 
 
 class Propagated(Record, frozen=True):

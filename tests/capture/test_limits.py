@@ -165,12 +165,12 @@ def test_of_several_modules_the_largest_is_found(tmp_path: Path) -> None:
     assert find_propagation(str(tmp_path)) is None
 
 
-@pytest.mark.parametrize("missing", ["", "given", "before", "after"])
+@pytest.mark.parametrize("missing", ["", "behind", "before", "after"])
 def test_files_of_shardy_are_kept_beside_a_capture(missing: str, tmp_path: Path) -> None:
     """Each of its files, or none where one of them is missing; until they are dropped."""
     dump, capture = tmp_path / "dump", tmp_path / "capture"
     names = {
-        "given": dump / "module_0001.jit_f.0003.p.before_shardy-xla.txt",
+        "behind": dump / "module_0001.jit_f.0003.p.after_shardy-xla.before_x.txt",
         "before": dump / "module_0001.jit_f" / "01.before_propagation.mlir",
         "after": dump / "module_0001.jit_f" / "02.after_propagation.mlir",
     }

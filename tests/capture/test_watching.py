@@ -101,7 +101,7 @@ def test_the_files_of_a_propagation(tmp_path: Path) -> None:
     inner = tmp_path / "module_0001.jit_f"
     inner.mkdir()
     paths = (
-        tmp_path / "module_0001.jit_f.x.before_shardy-xla.txt",
+        tmp_path / "module_0001.jit_f.x.after_shardy-xla.before_y.txt",
         inner / "01.before_propagation.mlir",
         inner / "02.after_propagation.mlir",
     )

@@ -32,7 +32,7 @@ OPTIMIZED = r".*after_optimizations\.txt"
 LIVE_RANGES = r".*after_optimizations-live-range\.txt"
 BEFORE_PROPAGATION = r"01\.before_propagation\.mlir"
 
-KEPT = ("given.hlo", "before.mlir", "after.mlir")
+KEPT = ("behind.hlo", "before.mlir", "after.mlir")
 """The names that Shardy's files have beside a saved capture."""
 
 SCHEDULE = b"HloLiveRange "
@@ -60,12 +60,12 @@ def find_stages(folder: str) -> dict[str, Path]:
 
 
 def find_propagation(folder: str) -> tuple[Path, Path, Path] | None:
-    """Shardy's own files: the HLO that it was given, and the module before propagation and after it."""
+    """Shardy's own files: the HLO behind it, and the module before propagation and after it."""
     after = find_stages(folder).get("sdy")
     before = None if after is None else _largest(str(after.parent), BEFORE_PROPAGATION)
     if after is None or before is None:
         return None
-    hlo = _largest(folder, rf"{re.escape(after.parent.name)}\..*\.before_shardy-xla\.txt")
+    hlo = _largest(folder, rf"{re.escape(after.parent.name)}\..*\.after_shardy-xla\..*\.txt")
     return None if hlo is None else (hlo, before, after)
 
 
@@ -79,8 +79,8 @@ def keep_propagation(folder: str, capture: Path) -> None:
 
 def kept_propagation(capture: Path) -> tuple[Path, Path, Path] | None:
     """Shardy's own files, where they were kept."""
-    given, before, after = (_beside(capture) / name for name in KEPT)
-    return (given, before, after) if after.is_file() else None
+    behind, before, after = (_beside(capture) / name for name in KEPT)
+    return (behind, before, after) if after.is_file() else None
 
 
 def drop_propagation(capture: Path) -> None:

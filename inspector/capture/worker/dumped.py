@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
-from . import located, modules
+from . import modules
+from .pairs import pairs
 
 RECORDS = re.compile(r"sdy\.\w*(?:origins|origin_name|propagation_edges|sharding_rule)|shardscope\.\w+")
 """Attributes that say how shardings came about."""
@@ -43,7 +44,7 @@ LINE = re.compile(rf'("[^"]*?){SEPARATOR}([^"]*){SEPARATOR}(\d+)"')
 
 
 class Dump(NamedTuple):
-    """The HLO that Shardy is given, and the module in front of propagation and after it."""
+    """The HLO behind Shardy, and its module in front of propagation and after it."""
 
     hlo: bytes
     before: bytes
@@ -67,8 +68,8 @@ def _sources(module: ir.Module, hlo: str) -> Iterator[Located]:
     unknown = ir.Location.unknown()
     nameless = {f'loc("{match["name"]}")' for match in NAMELESS.finditer(hlo)}
     given = hlo if SETS_LOCATIONS else WRITTEN.sub(_with_line, hlo)
-    earlier = ir.Module.parse(_stablehlo_of(given))  # its operations live as long as it does
-    found = located.sources(module, earlier)
+    behind = ir.Module.parse(_stablehlo_of(given))  # its operations live as long as it does
+    found = pairs(module, behind)
     for operation in modules.find(module.operation, lambda _: True):
         source = found.get(operation)
         yield operation, unknown if source is None or str(source.location) in nameless else source.location
@@ -124,9 +125,8 @@ def _names(module: ir.Module, stablehlo: ir.Module) -> Iterator[Located]:
 
 
 def _add_records(module: ir.Module, recorded: ir.Module) -> None:
-    pairs = located.sources(module, recorded)
-    pairs = {**pairs, modules.main_of(module): modules.main_of(recorded)}
-    for operation, other in pairs.items():
+    found = {**pairs(module, recorded), modules.main_of(module): modules.main_of(recorded)}
+    for operation, other in found.items():
         if modules.is_function(operation):
             for side in ("arg_attrs", "res_attrs"):
                 own, theirs = _attributes(operation, side), _attributes(other, side)

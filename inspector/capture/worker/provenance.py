@@ -54,8 +54,8 @@ def main() -> None:
     """Wait for a job on standard input, then read its files and write another.
 
     The lines of a job are the path of the StableHLO, that of the result, what to record (`origins` and `steps`, `steps`
-    alone, or nothing), and, where XLA has dumped its own propagation, its HLO and the modules before and after. No job,
-    no work.
+    alone, or nothing), and, where XLA has dumped its own propagation, the HLO behind it and the modules before and
+    after. No job, no work.
     """
     die_with_parent()
     job = sys.stdin.read()

@@ -1,11 +1,12 @@
-"""Operations of a module that Shardy has changed, each with its own operation of the module before."""
+"""Operations of a module that Shardy has changed, each with the same operation of another module."""
 
 from __future__ import annotations
 
 import jax
 import pytest
 from jaxlib.mlir import ir
-from shardscope.inspector.capture.worker import located, modules
+from shardscope.inspector.capture.worker import modules
+from shardscope.inspector.capture.worker.pairs import pairs
 
 LAYERS = 40
 SIZE = 8
@@ -46,10 +47,10 @@ def test_layers_with_masks_that_shardy_copies() -> None:
         modules.run(module, modules.pass_of("sdy-constant-or-scalar-splitter"))
         wanted = list(modules.find(modules.main_of(module), lambda name: name != "sdy.constant"))
         assert len([each for each in wanted if each.name == "stablehlo.iota"]) > 2 * LAYERS
-        pairs = located.sources(module, earlier)
-        left = [each for each in wanted if each not in pairs and each.name not in ("func.func", "func.return")]
+        found = pairs(module, earlier)
+        left = [each for each in wanted if each not in found and each.name not in ("func.func", "func.return")]
         assert not left
-        for operation, source in pairs.items():
+        for operation, source in found.items():
             assert operation.name == source.name
             if operation.name == "stablehlo.dot":
                 assert argument(operation) == argument(source)
@@ -60,7 +61,7 @@ def test_layers_with_masks_that_shardy_copies() -> None:
                 products = [
                     (one, other) for one, other in zip(made_of, its, strict=True) if one.name == "stablehlo.dot"
                 ]
-                assert all(pairs[one] == other for one, other in products)
+                assert all(found[one] == other for one, other in products)
 
 
 def argument(operation: ir.Operation) -> int:
@@ -91,15 +92,15 @@ def shifted(lines: str) -> str:
 
 
 def test_values_that_differ_in_constants_alone() -> None:
-    """Each with the constraint on it, also where the import adds others, which come from none."""
+    """Each with the constraint on it, also where others are added, which are in no pair."""
     with modules.context(), ir.Location.unknown():
         module, earlier = ir.Module.parse(shifted(ADDED)), ir.Module.parse(shifted(SHIFTED))
-        pairs = located.sources(module, earlier)
+        found = pairs(module, earlier)
         for operation in modules.find(modules.main_of(module), lambda name: name.startswith(("stablehlo.", "sdy."))):
             if operation.name == "sdy.reshard":
-                assert operation not in pairs
+                assert operation not in found
             elif operation.name != "stablehlo.constant":
-                assert constant(pairs[operation]) == constant(operation)
+                assert constant(found[operation]) == constant(operation)
 
 
 def constant(operation: ir.Operation) -> ir.Attribute:
