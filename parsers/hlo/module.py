@@ -18,9 +18,9 @@ from . import printed
 from .computation import Computation
 from .graph import Graph
 from .instruction import Instruction
-from .problems import MAX_PROBLEMS, doubtful_lines, missing_entry, problems_in
+from .problems import MAX_PROBLEMS, doubtful_lines, is_one_instruction, missing_entry, problems_in
 from .prologue import parse_prologue, read_prologue
-from .reading import read_part
+from .reading import read_module, read_part
 from .references import broken_references
 from .scan import Rows, instructions_with, read_rows
 from .sections import Section, given_names
@@ -37,6 +37,7 @@ class HloModule:
         self.source = source
         self.prologue = parse_prologue(source)
         """Its header and the tables of source positions."""
+        self._broken_lines: Sequence[Span] = ()
         self.problems_found = list(self._before())
         """Problems that were found before `problems` were read."""
         with collection_paused():
@@ -116,8 +117,23 @@ class HloModule:
 
     @cached_property
     def doubtful_lines(self) -> Sequence[Span]:
-        """The lines that begin as printed instructions do, and do not go on like one, in text order."""
-        return tuple(doubtful_lines(self.source.data, self.computations))
+        """The lines that begin as printed instructions do, and do not go on like one, in text order.
+
+        Computations in which such a line is not a single instruction are read by the grammar first, and replaced.
+        """
+        data = self.source.data
+        lines = tuple(doubtful_lines(data, self.computations))
+        others = (line for line in lines if not is_one_instruction(data, line))
+        self._broken_lines = tuple(islice(others, MAX_PROBLEMS + 1))
+        if self._broken_lines:
+            self._replace(self._broken_lines)
+            for line in self._broken_lines:
+                if not printed.ROW.match(data, line.start - 3):
+                    _ = self._around(line).instructions
+            lines, self._broken_lines = (
+                tuple(line for line in some if self._around(line).is_printed) for some in (lines, self._broken_lines)
+            )
+        return lines
 
     def is_doubtful(self, place: Span) -> bool:
         """Return whether there is one of those."""
@@ -128,7 +144,8 @@ class HloModule:
     def problems(self) -> tuple[Problem, ...]:
         """The parts that could not be read, in text order; everything else is available."""
         layout = self.attributes.get("entry_computation_layout")
-        inside = list(problems_in(self.source, self.doubtful_lines, self.computations))
+        _ = self.doubtful_lines
+        inside = list(problems_in(self.source, self._broken_lines, self.computations))
         found = (
             *self.problems_found,
             *inside,
@@ -161,6 +178,24 @@ class HloModule:
     def _starts(self) -> list[int]:
         return [computation.body_start for computation in self.computations]
 
+    def _around(self, line: Span) -> Computation:
+        return self.computations[bisect_right(self._starts, line.start) - 1]
+
+    def _replace(self, lines: Sequence[Span]) -> None:
+        """Read the computations that these lines are in by the grammar, if they are in the language."""
+        data = self.source.data
+        found: list[Computation | Section] = []
+        suspects = {self._around(line) for line in lines}
+        for computation in self.computations:
+            try:
+                found += [computation] if computation not in suspects else _sections(data, computation.span)
+            except ParseError:
+                found.append(computation)
+        if any(isinstance(each, Section) for each in found):
+            self.computations = tuple(self._named(found))
+            for derived in ("_by_name", "_outermost", "_outermost_starts", "_starts", "entry", "graph"):
+                self.__dict__.pop(derived, None)
+
     def _find(self) -> Iterator[Computation]:
         data = self.source.data
         start = self.prologue.span.end
@@ -168,7 +203,10 @@ class HloModule:
         boundaries = list(printed.BOUNDARY.finditer(data, first.end() if first else start))
         if first and printed.is_printed(boundaries, len(data)) and self._has_a_line_for_each(start, len(data)):
             return (Computation(self, header, end.start() + 1) for header, end in pairwise([first, *boundaries]))
-        found = list(self._parts(start, first, boundaries))
+        return self._named(list(self._parts(start, first, boundaries)))
+
+    def _named(self, found: Sequence[Computation | Section]) -> Iterator[Computation]:
+        """The computations, each nested one with the name that XLA gives it."""
         sections = [each for each in found if isinstance(each, Section)]
         names = given_names(sections, (each.name for each in found if isinstance(each, Computation)))
         return (each if isinstance(each, Computation) else Computation.of_section(self, each, names) for each in found)
@@ -207,11 +245,8 @@ class HloModule:
     def _has_a_line_for_each(self, start: int, end: int) -> bool:
         """Return whether each line that begins as printed holds a single instruction.
 
-        XLA's printers write no others, and all of them begin a module with the layout of its entry computation, so that
-        the long texts need not be searched.
+        XLA's printers write no others.
         """
-        if "entry_computation_layout" in self.attributes:
-            return True
         data = self.source.data
         start = data.find(b"{\n", start, end)
         return data.count(b" = ", start, end) <= data.count(b"\n  ", start, end)
@@ -219,6 +254,10 @@ class HloModule:
     def _line_end(self, offset: int) -> int:
         line = self.source.data.find(b"\n", offset)
         return line if line >= 0 else len(self.source.data)
+
+
+def _sections(data: bytes, place: Span) -> list[Section]:
+    return read_module(data, place.start, place.end)[1]
 
 
 def _is_made_up(mesh: MeshSyntax) -> bool:

@@ -30,7 +30,8 @@ _START = rb"(?:%|ROOT %|ROOT |)([!-.0-~\x80-\xff]++) = "
 # The parenthesis of an instruction without a type comes before any bracket.
 _ARRAY = rb"[A-Za-z0-9_]++\[[^ ]*+"
 _TYPE = rb"(?:" + _ARRAY + rb"|\((?:[^)\n]*+\)(?! [a-z]))*+[^)\n]*+\)|b\(" + _ARRAY + rb")"
-_OPCODE = rb"[A-Za-z][A-Za-z0-9_\-]*+"
+# XLA writes no capital in an opcode, and in a type `S(1)` may stand behind a blank.
+_OPCODE = rb"[a-z][a-z0-9_\-]*+"
 _HEADER = rb"(?P<entry>ENTRY )?+%?(?P<name>[A-Za-z0-9_.\-]++) [^\n]*+(?<= \{)"
 
 ROW = re.compile(_LINE + _START + rb"(" + _TYPE + rb") (" + _OPCODE + rb")\(")

@@ -6,14 +6,12 @@ and says what it expected where.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from operator import attrgetter
 
-from ..errors import Problem
+from ..errors import ParseError, Problem
 from ..source import Source, Span
 from . import printed
 from .computation import Computation
@@ -30,24 +28,15 @@ MAX_PROBLEMS = 1000
 
 
 def doubtful_lines(data: bytes, computations: Sequence[Computation]) -> Iterator[Span]:
-    """The lines of computations as printed that are not, in all of them, as printed.
-
-    On the way it finds the computations that have a line which only starts like an instruction: they are no such ones.
-    """
+    """The lines of computations as printed that are not, in all of them, as printed."""
     for stretch in stretches(computations):
         if stretch[0].is_printed:
-            found = list(printed.doubtful().finditer(data, stretch[0].body_start, stretch[-1].body_end))
-            owners = [stretch[bisect_right(stretch, row.start(), key=attrgetter("body_start")) - 1] for row in found]
-            for row, owner in zip(found, owners, strict=True):
-                if not printed.ROW.match(data, row.start()):
-                    _ = owner.instructions
-            for row, owner in zip(found, owners, strict=True):
-                if owner.is_printed:
-                    yield Span(row.start() + 3, data.find(b"\n", row.end()))
+            for row in printed.doubtful().finditer(data, stretch[0].body_start, stretch[-1].body_end):
+                yield Span(row.start() + 3, data.find(b"\n", row.end()))
 
 
 def problems_in(source: Source, lines: Sequence[Span], computations: Sequence[Computation]) -> Iterator[Problem]:
-    """The problems in doubtful lines, and in the bodies of computations that are not printed, up to `MAX_PROBLEMS`."""
+    """The problems in broken lines, and in the bodies of computations that are not printed, up to `MAX_PROBLEMS`."""
     others = (computation for computation in computations if not computation.is_printed)
     statements = (each for computation in others for each in computation.doubtful_statements)
     doubtful = chain((Statement(source.data, line) for line in lines), statements)
@@ -56,6 +45,18 @@ def problems_in(source: Source, lines: Sequence[Span], computations: Sequence[Co
     for problem in problems:
         yield Problem("there are more problems after this one", source, problem.span)
         return
+
+
+def is_one_instruction(data: bytes, line: Span) -> bool:
+    """Return whether a line is, to the grammar, the instruction that its first characters say, and nothing else."""
+    if line.end - line.start > MAX_BYTES:
+        return True
+    try:
+        read = read_instruction(data[line.start : line.end])
+    except ParseError:
+        return False
+    row = printed.ROW.match(data, line.start - 3, line.end)
+    return not read.has_bodies and row is not None and (row[1], row[3]) == (read.head[1], read.head[3])
 
 
 def _judge(source: Source, statement: Statement) -> Problem | None:
@@ -67,9 +68,7 @@ def _judge(source: Source, statement: Statement) -> Problem | None:
     if problem := problem_in(text):
         start, end = map(statement.offset, (problem.span.start, problem.span.end))
         return replace(problem, source=source, span=Span(start, end))
-    read = read_instruction(text)
-    row = printed.ROW.match(source.data, place.start - 3, place.end)
-    if read.has_bodies or (row and (row[1], row[3]) != (read.head[1], read.head[3])):
+    if read_instruction(text).has_bodies:
         return Problem("an instruction that is laid out as XLA prints none", source, place)
     return None
 

@@ -59,9 +59,16 @@ class HloText:
                 yield Operation(self.source.line_around(match.start()), found.stack)
 
 
+def _read(source: Source) -> HloText:
+    module = parse_module(source)
+    # Before anything is read of it: what is not as printed is read by the grammar from then on.
+    _ = module.problems
+    return HloText(module)
+
+
 HLO = Language(
     "hlo",
-    lambda source: HloText(parse_module(source)),
+    _read,
     rf"""(?P<aside>\b(?:metadata|backend_config)=\{{(?:[^{{}}"]|"(?:[^"\\]|\\.)*+"|\{{[^{{}}]*+\}})*+\}}|/\*.*?\*/|//.*)
     |(?P<string>"(?:[^"\\]|\\.)*+")
     |(?P<value>%[\w.\-]+)
