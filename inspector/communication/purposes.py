@@ -62,8 +62,7 @@ class Judge:
         self.program = program
         self.flow = flow
         self.is_differentiated = context_of(program).differentiated
-        known = program.capture.arguments, program.capture.outputs
-        self.weights = frozenset(weights_of(*known) if self.is_differentiated else ())
+        self.weights = weights_of(program) if self.is_differentiated else frozenset[str]()
         self._directions_of: dict[Instruction, frozenset[Pass]] = {}
         # What was found out about what a collective takes ends the walks of those that take what is made of it.
         self._is_product: dict[Instruction, bool] = {}

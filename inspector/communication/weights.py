@@ -1,41 +1,56 @@
-"""The arguments of a program that it trains, by their paths and those of its outputs."""
+"""The arguments of a program that it trains: those that come back updated, or whose gradients do."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
-from ..capture.model import Value
+from ..capture.model import Capture, Value
+from ..dataflow.graph import Output
+from ..dataflow.jaxpr import At, global_flow_of
+from ..dataflow.meaning import POINTWISE, SAME
+from ..dataflow.walks import forward
+from ..ir.jaxpr_text import JaxprText
+from ..ir.program import Program
+from ..ir.pytree_paths import Leaf, counterparts
 
 REF = "Ref{"
 """The start of the type of an array that is updated in place."""
 
-ROOT = re.compile(r"\A\w*")
-"""The parameter of the function in the path of an argument: `params` of `params['w']`."""
-
-_WRAPPED = re.compile(r"""\w*(?:\[\d+\])+(?=\.|\[['"])""")
-"""The same with the indices of a wrapper's tuple, as Equinox and Haliax have them: `x[1][0]` of `x[1][0].w`."""
-
-_STEP = re.compile(r"[.\[]")
-"""The start of a step in a path."""
+MAX_VALUES = 100_000
+"""Values that are made of gradients."""
 
 
-def weights_of(arguments: Sequence[Value], outputs: Sequence[Value]) -> Iterable[str]:
-    """The arguments that come back updated, or whose gradients do: refs, and those of an output's path and type."""
-    returned = {output.type for output in outputs}
-    leaves = {(output.type, output.path[at.start() :]) for output in outputs for at in _STEP.finditer(output.path)}
-    alike = Counter(argument.type for argument in arguments)
-    wrapped: dict[tuple[str, str], list[str]] = {}
-    found = set[tuple[str, str]]()
-    for argument in arguments:
-        leaf = ROOT.sub("", argument.path)
-        inner = argument.type, _WRAPPED.sub("", argument.path, count=1)
-        is_alone = not leaf and argument.type in returned and alike[argument.type] == 1
-        if is_alone or (argument.type, leaf) in leaves or argument.type.startswith(REF):
-            found.add(inner)
-            yield argument.path
-        elif inner in leaves:
-            wrapped.setdefault(inner, []).append(argument.path)
-    for inner, paths in wrapped.items():
-        yield from paths if inner not in found else ()
+def weights_of(program: Program) -> frozenset[str]:
+    """Return the paths of the arguments that are trained, by what becomes of them, and by paths and types."""
+    capture, text = program.capture, program.jaxpr
+    updated = _updated(text, capture) if text is not None else ()
+    return frozenset(updated).union(like_results(capture.arguments, capture.outputs))
+
+
+def like_results(arguments: Sequence[Value], outputs: Sequence[Value]) -> set[str]:
+    """Return the arguments that are updated in place, or that a result is like: their gradient, or their new value."""
+    leaves = ([Leaf(each.path, each.type) for each in values] for values in (arguments, outputs))
+    found = {arguments[number].path for choices in counterparts(*leaves).values() for number in choices}
+    return found | {each.path for each in arguments if each.type.startswith(REF)}
+
+
+def _updated(text: JaxprText, capture: Capture) -> Iterator[str]:
+    """Arguments that become a result of their type elementwise, together with a result of the backward pass."""
+    flow = global_flow_of(text)
+    inputs = flow.jaxprs[0].inputs if flow.jaxprs else ()
+    if len(inputs) != len(capture.arguments):
+        return
+    backward = [place for place in text.equations if flow.is_backward(place)]
+    gradients = [At(place.jaxpr, output.name) for place in backward for output in place.equation.outputs]
+    updates = forward(flow, gradients, SAME | POINTWISE, carried=True, limit=MAX_VALUES)
+    types = {(each.path[0], capture.outputs[each.path[0]].type) for each in updates.outputs if _is_in(each, capture)}
+    wanted = {type for _, type in types}
+    for variable, argument in zip(inputs, capture.arguments, strict=True):
+        if argument.type in wanted:
+            reach = forward(flow, [At(0, variable.name)], SAME | POINTWISE, carried=True)
+            if any((output.path[0], argument.type) in types for output in reach.outputs):
+                yield argument.path
+
+
+def _is_in(output: Output, capture: Capture) -> bool:
+    return output.path[0] < len(capture.outputs)

@@ -7,16 +7,28 @@ from typing import NamedTuple
 
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.fields import number
-from ...parsers.record import Record
-from ..catalog.opcodes import HLO_UNCHANGED
+from ..catalog.spellings import DONES
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
+from .graph import AnyUse, Output
+from .meaning import Does, does, meaning_of
 
 MAX_CALLS = 64
 """Calls inside each other that are followed."""
 
 Path = tuple[int, ...]
 """The element of a tuple, then of a tuple in it, …"""
+
+
+RETUPLED = frozenset(
+    {"tuple", "get-tuple-element", "copy-start", "copy-done", "async-start", "async-done", "call-start", "call-done"}
+)
+"""Opcodes that hand values on in other tuples than they take."""
+
+
+def is_handed_on(opcode: str) -> bool:
+    """Return whether a result is the first operand, with the same tuples around it."""
+    return does(opcode) is Does.FORWARD and opcode not in RETUPLED
 
 
 class HloValue(NamedTuple):
@@ -27,7 +39,7 @@ class HloValue(NamedTuple):
     calls: tuple[Instruction, ...] = ()
 
 
-class HloUse(Record, frozen=True):
+class HloUse(AnyUse, frozen=True):
     """An instruction that takes a value, which is an array, as its operand of that position."""
 
     value: HloValue
@@ -49,8 +61,17 @@ class HloFlow:
         """Values that are known to go to where more than a block of them is used, found while others were followed."""
         self.graph = module.graph
 
-    def uses(self, value: HloValue) -> Iterator[HloUse | HloValue | None]:
-        """Each use of a value; the value that it is elsewhere; None where it is a result of the whole program."""
+    def does(self, use: HloUse) -> Does:
+        """Return what an instruction does with its operand."""
+        return meaning_of(use.instruction.opcode).of(use.position)
+
+    def after(self, use: HloUse) -> tuple[HloValue]:
+        """The part of the instruction's result that is made of that operand."""
+        is_combined = self.does(use) is Does.SEND and len(use.instruction.operands) > 1
+        return (HloValue(use.instruction, (use.position,) if is_combined else (), use.value.calls),)
+
+    def uses(self, value: HloValue, *, carried: bool = True) -> Iterator[HloUse | HloValue | Output | None]:
+        """Yield each use of a value, or the value that it is elsewhere; None where it cannot be followed."""
         instruction = value.instruction
         takers, elements = self.graph.users(instruction)
         for user, position in takers:
@@ -97,12 +118,12 @@ class HloFlow:
                 return HloValue(root, path, (*value.calls, instruction))
             case "while":
                 return self._carried(instruction, path, value.calls)
-            case opcode if opcode in HLO_UNCHANGED and opcode not in ("all-reduce-done", "all-gather-done"):
-                made = self.operand(value, 0)
-                return None if made is None else HloValue(made.instruction, path, made.calls)
             case "copy-done":
                 made = self.operand(value, 0)
                 return None if made is None or made.instruction.opcode != "copy-start" else self.operand(made, 0)
+            case opcode if opcode not in DONES and is_handed_on(opcode):
+                made = self.operand(value, 0)
+                return None if made is None else HloValue(made.instruction, path, made.calls)
         return value
 
     def _argument(self, value: HloValue) -> HloValue | None:
@@ -160,7 +181,7 @@ class HloFlow:
             case "copy-done":
                 if path[:1] == (0,):
                     yield HloValue(user, (), calls)
-            case opcode if opcode in HLO_UNCHANGED and position == 0:
+            case opcode if position == 0 and is_handed_on(opcode):
                 yield HloValue(user, path, calls)
             case "async-done":
                 yield HloValue(user, path, calls)
@@ -176,11 +197,11 @@ class HloFlow:
         for parameter in entered:
             yield None if parameter is None else HloValue(parameter, value.path, (*value.calls, call))
 
-    def _returned(self, value: HloValue) -> Iterator[HloValue | None]:
+    def _returned(self, value: HloValue) -> Iterator[HloValue | Output | None]:
         computation = value.instruction.computation
         calls = value.calls[-1:] or self._callers(value.instruction)
         if not calls:
-            yield None
+            yield Output(value.path) if computation is self.module.entry else None
         for call in calls:
             callees = self.graph.callees(call)
             if computation.name in callees.get("condition", ()):

@@ -10,6 +10,8 @@ from ..ir.derived import derived
 from ..ir.jaxpr_text import EquationPlace, JaxprText, JaxprUses
 from ..ir.types import JaxType
 from ..report import FindingPlace, SourcePosition
+from .graph import AnyUse, Output
+from .meaning import Does, meaning_of
 
 Calls = tuple[EquationPlace, ...]
 """The calls through which one came into a body, outermost first."""
@@ -23,7 +25,7 @@ class At(Record, frozen=True):
     calls: Calls = ()
 
 
-class Use(Record, frozen=True):
+class Use(AnyUse, frozen=True):
     """An equation that takes a value as its operand of that position."""
 
     place: EquationPlace
@@ -170,8 +172,19 @@ class JaxprFlow(JaxprUses):
         """The innermost shard_map that an equation stands in."""
         return next((each for each in self.around(place) if each.equation.shard_map is not None), None)
 
-    def uses(self, value: At, *, carried: bool = False) -> Iterator[Use | At | None]:
-        """Each use of a value; the value that it is elsewhere, in a body or behind a call; None where it escapes.
+    def does(self, use: Use) -> Does:
+        """Return what an equation does with its operand."""
+        return meaning_of(use.place.equation.primitive).of(use.position)
+
+    def after(self, use: Use) -> tuple[At, ...]:
+        """The equation's results that are made of that operand."""
+        equation, outputs = use.place.equation, use.place.equation.outputs
+        if len(outputs) == len(equation.inputs) > 1 and self.does(use) is Does.FORWARD:
+            outputs = outputs[use.position : use.position + 1]  # a barrier's, each of one operand
+        return tuple(At(use.place.jaxpr, output.name, use.calls) for output in outputs)
+
+    def uses(self, value: At, *, carried: bool = False) -> Iterator[Use | At | Output | None]:
+        """Yield each use of a value, or the value that it is elsewhere; None where it escapes.
 
         What a scan carries is followed, where that is wanted, into the next iteration and behind the loop.
         """
@@ -184,7 +197,7 @@ class JaxprFlow(JaxprUses):
         for position in self.returned.get((value.jaxpr, value.name), ()):
             yield from self._returned(value, position, carried)
 
-    def _returned(self, value: At, position: int, carried: bool) -> Iterator[At | None]:
+    def _returned(self, value: At, position: int, carried: bool) -> Iterator[At | Output | None]:
         calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
         for call in calls:
             outputs, loop = call.equation.outputs, call.equation.loop
@@ -196,7 +209,7 @@ class JaxprFlow(JaxprUses):
             else:
                 yield None
         if not calls:
-            yield None
+            yield Output((position,)) if value.jaxpr == 0 else None
 
     def result_of(self, value: At) -> int | None:
         """Return which result of the program a value is, through calls; None where it is none."""
@@ -221,6 +234,23 @@ class JaxprFlow(JaxprUses):
         """The lines that an equation comes from."""
         stack = self.text.stack(place.equation)
         return SourcePosition(stack, "exact" if stack else "none")
+
+
+class GlobalFlow(JaxprFlow):
+    """The same, through shard_maps too: a block of a value is followed as the value."""
+
+    def body(self, place: EquationPlace) -> int | None:
+        """The body of a call, or of a shard_map, whose inputs are its own operands."""
+        bodies = [body for _, body in place.equation.bodies] if place.equation.shard_map is not None else []
+        if len(bodies) == 1 and len(self.jaxprs[bodies[0]].inputs) == len(place.equation.inputs):
+            return bodies[0]
+        return super().body(place)
+
+
+@derived
+def global_flow_of(text: JaxprText) -> GlobalFlow:
+    """The definitions and uses of a program's values, through shard_maps too."""
+    return GlobalFlow(text)
 
 
 @derived

@@ -55,6 +55,9 @@ class Does(Flag):
     """Anything else: every element may depend on every other, or on what is not in the text."""
 
 
+STRAIGHT = Does(0)
+"""No operation, but calls, loops and branches: where a value itself goes."""
+
 SAME = Does.FORWARD | Does.REQUEST | Does.CAST | Does.RESHAPE
 """All elements and nothing else."""
 

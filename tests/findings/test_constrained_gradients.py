@@ -55,7 +55,7 @@ def test_gradients_are_constrained_and_reduce_scatters_form(tmp_path: Path) -> N
     request = Request(f"{script}:gradients", target="tpu:v5p:2x2x1", probe="none")
     report = verified(inspect(last_capture(request)), request, inspect)
     (found,) = (each for each in report.findings if each.rule == "SS01")
-    assert "returned whole" in found.message
+    assert "returned replicated" in found.message
     assert found.trial is not None
     assert found.trial.verified, found.trial.why
     assert found.trial.values in ("equal", "close")

@@ -17,7 +17,7 @@ from shardscope.inspector.capture.model import Capture, Stage, Value
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.collectives.one_tree import in_one_tree
 from shardscope.inspector.collectives.origin import merged_parts
-from shardscope.inspector.communication.weights import weights_of
+from shardscope.inspector.communication.weights import like_results
 from shardscope.inspector.ir.name_scopes import module_of_name
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.modules import layers_in, module_names, without_layers
@@ -610,13 +610,21 @@ def test_the_short_report_fits_a_page(sample: SampleCapture, function: str) -> N
         (["x[0].layers[1].w: f32[8]"], ["result.layers[1].w: f32[8]"], ["x[0].layers[1].w"]),
         (["x[1][0].w: f32[8]"], ["result[0].w: f32[4]"], []),
         (["x[0].w: f32[8]", "x[1].w: f32[8]"], ["result.w: f32[8]"], ["x[0].w", "x[1].w"]),
+        (["p.w: f32[8]", "x: f32[8]"], ["result['w']: f32[8]"], ["p.w"]),
+        (["state.params['w']: f32[8]", "x: f32[8]"], ["result['w']: f32[8]"], ["state.params['w']"]),
+        (
+            ["p['a']: f32[8]", "p['b']: f32[4]", "x: f32[8]"],
+            ["result[0]: f32[8]", "result[1]: f32[4]"],
+            ["p['a']", "p['b']"],
+        ),
+        (["p['a']: f32[8]", "p['b']: f32[4]"], ["result[0]: f32[4]", "result[1]: f32[8]"], []),
     ],
 )
 def test_weights_come_back_with_their_path_and_type(
     arguments: list[str], outputs: list[str], weights: list[str]
 ) -> None:
     given, taken = ([Value(*text.split(": ")) for text in texts] for texts in (arguments, outputs))
-    assert list(weights_of(given, taken)) == weights
+    assert like_results(given, taken) == set(weights)
 
 
 LINEN = """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from shardscope.inspector.dataflow.hlo import HloFlow, HloUse, HloValue
+from shardscope.inspector.dataflow.hlo import HloFlow, HloValue
+from shardscope.inspector.dataflow.meaning import STRAIGHT
 from shardscope.inspector.dataflow.sources import Place, ValueFlow
+from shardscope.inspector.dataflow.walks import forward
 
 from .marked_programs import WIDTH, Program, Run
 
@@ -46,24 +48,8 @@ def test_what_is_made_of_a_value(seeds: range) -> None:
 
 def is_returned(flow: HloFlow, start: HloValue) -> bool:
     """Return whether a value, or one that is computed from it, is a result of the program."""
-    waiting, seen, returned = [start], {start}, False
-    while waiting:
-        for each in flow.uses(waiting.pop()):
-            match each:
-                case None:
-                    returned = True
-                    continue
-                case HloUse(value=value, instruction=user, position=position):
-                    if user.opcode == "add-dependency":  # it only waits for that
-                        continue
-                    path = (position,) if user.opcode == "all-reduce" and len(user.operands) > 1 else ()
-                    after = HloValue(user, path, value.calls)
-                case HloValue():
-                    after = each
-            if after not in seen:
-                seen.add(after)
-                waiting.append(after)
-    return returned
+    reach = forward(flow, [start], ~STRAIGHT, keeps=lambda use: use.instruction.opcode != "add-dependency")
+    return bool(reach.outputs)
 
 
 @pytest.mark.parametrize("seeds", GROUPS, ids=str)

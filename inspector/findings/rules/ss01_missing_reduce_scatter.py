@@ -79,17 +79,23 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
     collectives = dict.fromkeys(each.collective for each in returned)
     named = ", ".join(f"{spec} for {name}" for name, spec in list(specs.items())[:3])
     more = f", and {plural(len(specs) - 3, 'more')}" if len(specs) > 3 else ""
-    what = "result is" if len(specs) == 1 else "results are"
+    is_cpu = platform == "cpu"
+    message = (
+        f"{returned[0].output.name} is all-reduced over {over} and returned replicated, but"
+        f" {returned[0].argument.name} is sharded over it"
+        if len(specs) == 1
+        else f"{len(specs)} results are all-reduced over {over} and returned replicated; their arguments are sharded"
+    )
     group = max(map(len, first.groups), default=2)
     sizes = (known_product(each.output.type.bytes, group - 1) for each in returned)
     saved = known_sum(None if size is None else size // group for size in sizes)
     return finding(
         RULE,
         FindingPlace(", ".join(each.name for each in collectives), first.source, first.stage, first.span),
-        f"{len(specs)} {what} all-reduced over {over} and returned whole, but arguments like them are sharded",
+        message,
         confidence="likely",
         axes=first.axes or (),
-        severity="info" if platform == "cpu" else None,
+        severity="info" if is_cpu else None,
         evidence=(
             *(
                 (each.output.name, f"{each.output.spec}, {each.argument.name} is {each.sharding}")
@@ -106,7 +112,7 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
             ),
             *constrained_gradients(report, _sharded_over(report, first.axes or ())),
         ),
-        saves=Saving(saved),
+        saves=Saving() if is_cpu else Saving(saved),
     )
 
 

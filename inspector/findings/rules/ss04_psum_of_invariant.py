@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from ....parsers.record import Record
 from ...catalog.spellings import functions_of
+from ...dataflow.meaning import STRAIGHT
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report, SourcePosition
 from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quotient_of
@@ -15,7 +17,7 @@ from ..rule import Rule, advice, finding
 from ..support.compiled import GATHERS, SUMS, certainty, compiled_to, is_compiled, saving
 from ..support.compiled_from import SCATTERS, compiled_as, sum_compiled_as
 from ..support.device_values import axis_sizes, devices_along, divides, equal_along, is_constant, is_unchecked
-from ..support.jaxpr_flow import At, Flow, Use, equations_of
+from ..support.jaxpr_flow import At, Flow, equations_of
 
 NOTHING = "reducing it changes nothing"
 MAX_OPERANDS = 6
@@ -178,18 +180,8 @@ def _reduced(
 
 def _is_divided(flow: Flow, value: At, divisor: int) -> bool:
     """Return whether all that is done with a value is to divide it by a number."""
-    waiting, seen = [value], {value}
-    uses: list[Use] = []
-    while waiting:
-        for use in flow.uses(waiting.pop()):
-            if use is None:
-                return False
-            if isinstance(use, Use):
-                uses.append(use)
-            elif use not in seen:
-                seen.add(use)
-                waiting.append(use)
-    return bool(uses) and all(divides(use, divisor) for use in uses)
+    reach = forward(flow, [value], STRAIGHT)
+    return reach.is_all and all(divides(use, divisor) for use in reach.ends)
 
 
 def _fixes(report: Report, flow: Flow, place: EquationPlace, number: int, fix: Fix, count: str) -> Iterator[Fix]:

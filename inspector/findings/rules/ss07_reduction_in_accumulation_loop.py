@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from ...collectives.spelled import over_text
 from ...dataflow.loops import loops_of
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
-from ...units import format_bytes, plural
+from ...units import format_bytes, known_sum, plural
 from ..fixes.calls import call_at
 from ..fixes.edits import before_the_loop
 from ..rule import Rule, Saving, advice, finding, keep_whole
@@ -21,13 +22,24 @@ def check(report: Report) -> Iterator[Finding]:
     """For each loop and line, the sums that are only added to what the loop carries, if they run in the loop."""
     for loop in loops_of(report.program):
         summed = [each for each in loop.collectives if loop.accumulated(each) is not None]
-        there = compiled_collectives(report, summed)
         groups: dict[tuple[object, ...], list[Collective]] = {}
-        for each in there:
+        for whole, parts in compiled_collectives(report, summed).items():
+            each = _of_parts(whole, parts)
             if each.loops and each.executions != 1:
                 groups.setdefault((each.axes or (), each.source.file, each.source.line), []).append(each)
         for group in groups.values() if is_compiled(report) else ():
             yield _found(report, group)
+
+
+def _of_parts(collective: Collective, parts: Collection[int]) -> Collective:
+    """The part of a collective that these results are, less those that it was combined with."""
+    if len(parts) == len(collective.result_types) or not parts:
+        return collective
+    types = tuple(collective.result_types[number] for number in sorted(parts))
+    size, whole = known_sum(type.bytes for type in types), known_sum(type.bytes for type in collective.result_types)
+    sent = collective.wire_bytes
+    less = None if sent is None or size is None or not whole else sent * size // whole
+    return replace(collective, result_types=types, bytes_in=size, bytes_out=size, wire_bytes=less, estimate=None)
 
 
 def _found(report: Report, group: list[Collective]) -> Finding:

@@ -16,22 +16,21 @@ from ..fixes.calls import call_at
 from ..fixes.edits import before_the_loop
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import on_another_target, place_in_hlo, saving
-from ..support.compiled_from import compiled_collectives
+from ..support.compiled_from import wholly_compiled
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each collective of a loop on what does not change in it: still there, or hoisted with what that holds."""
     seen = set()
     for loop in loops_of(report.program):
-        for instruction in loop.collectives:
-            if _is_invariant(loop, instruction):
-                for there in compiled_collectives(report, (instruction,)):
-                    if there not in seen and there.executions != 1:
-                        seen.add(there)
-                        yield _repeated(report, there)
-                    elif there not in seen and there.kind == "all-gather" and not there.loops:
-                        seen.add(there)
-                        yield _hoisted(there)
+        invariant = [each for each in loop.collectives if _is_invariant(loop, each)]
+        for there in wholly_compiled(report, invariant):
+            if there not in seen and there.executions != 1:
+                seen.add(there)
+                yield _repeated(report, there)
+            elif there not in seen and there.kind == "all-gather" and not there.loops:
+                seen.add(there)
+                yield _hoisted(there)
 
 
 def _is_invariant(loop: Loop, instruction: Instruction) -> bool:

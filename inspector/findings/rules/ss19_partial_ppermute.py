@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 from ...catalog.spellings import functions_of
 from ...dataflow.device_integers import Numbers, coordinates
+from ...dataflow.meaning import STRAIGHT
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
 from ..support.device_values import axis_sizes, devices_along, permutation_of
-from ..support.jaxpr_flow import MAX_STEPS, At, Flow, Use, equations_of
+from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -84,19 +86,10 @@ def _closing(pairs: list[tuple[int, int]], without: list[int]) -> list[tuple[int
 def _is_replaced(flow: Flow, place: EquationPlace, without: list[int], sizes: dict[str, int]) -> bool:
     """Return whether a select replaces the value on the devices that receive nothing, wherever the result is used."""
     without_value = [at for device, at in enumerate(coordinates(place.equation.axes or (), sizes)) if device in without]
-    waiting = [At(place.jaxpr, output.name) for output in place.equation.outputs]
-    seen = set(waiting)
-    while waiting:
-        for use in flow.uses(waiting.pop(), carried=True):
-            if use is None or len(seen) > MAX_STEPS:
-                return False
-            if isinstance(use, Use):
-                if not _leaves_out(flow, use, without_value, sizes):
-                    return False
-            elif use not in seen:
-                seen.add(use)
-                waiting.append(use)
-    return True
+    results = [At(place.jaxpr, output.name) for output in place.equation.outputs]
+    reach = forward(flow, results, STRAIGHT, carried=True)
+    is_known = reach.complete and not reach.outputs
+    return is_known and all(_leaves_out(flow, use, without_value, sizes) for use in reach.ends)
 
 
 def _leaves_out(flow: Flow, use: Use, devices: list[dict[str, int]], sizes: dict[str, int]) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...capture.model import Value
-from ...communication.weights import ROOT
 from ...ir.array_sharding import ArraySharding
 from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
@@ -24,6 +23,7 @@ SMALL = 0.01
 
 _ALIASED = re.compile(r"\{(\d{0,9})\}:\s*\((\d{1,9}),")
 
+_ROOT = re.compile(r"\A\w*")
 _RESULT = re.compile(r"\Aresult(?:\[\d+\])?")
 """The start of the path of a result, also of one that a function returns among others."""
 
@@ -107,7 +107,7 @@ def _lost(report: Report, argument: Value, place: FindingPlace, free: Sequence[V
     size = jax_type(argument.type).bytes if own is None or own.local_type is None else own.local_type.bytes
     known = argument, place, size, "not known" if own is None else own.spec or "not sharded"
     dtype = jax_type(argument.type).dtype
-    leaf = ROOT.sub("", argument.path)
+    leaf = _ROOT.sub("", argument.path)
     alike = [
         value
         for value in report.capture.outputs

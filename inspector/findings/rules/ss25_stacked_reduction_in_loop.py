@@ -14,7 +14,7 @@ from ...report import Collective, Finding, Report
 from ...units import plural
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import on_another_target, place_in_hlo
-from ..support.compiled_from import compiled_collectives
+from ..support.compiled_from import wholly_compiled
 
 REDUCTIONS = ("all-reduce", "all-reduce-start")
 
@@ -26,7 +26,7 @@ def check(report: Report) -> Iterator[Finding]:
     for loop in loops_of(report.program):
         stacked = [each for each in loop.collectives if each.opcode in REDUCTIONS and loop.stacked(each) is not None]
         groups: dict[tuple[object, ...], list[Collective]] = {}
-        for each in compiled_collectives(report, stacked):
+        for each in wholly_compiled(report, stacked):
             # Large ones take their time wherever they are, and overlap with work in the loop.
             is_small = (each.bytes_in or 0) <= report.thresholds.get(RULE.id, MAX_BYTES)
             if each.loops and each.executions != 1 and is_small and each.direction != "backward":

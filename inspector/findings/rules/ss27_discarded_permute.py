@@ -16,7 +16,7 @@ from ..fixes.permutations import permutation_text, with_permutation
 from ..rule import Rule, Saving, advice, finding
 from ..support.blocks import reached
 from ..support.compiled import certainty, compiled_to, in_hlo, is_compiled, place_in_hlo, saving
-from ..support.compiled_from import compiled_as, compiled_collectives
+from ..support.compiled_from import compiled_as, wholly_compiled
 from ..support.device_values import axis_sizes, devices_along, permutation_of
 from ..support.jaxpr_flow import At, Flow, equations_of
 
@@ -30,9 +30,7 @@ def check(report: Report) -> Iterator[Finding]:
     """Yield the permutations of what loops carry where nothing uses that at the end, and those in a row."""
     for loop in loops_of(report.program):
         wasted = [each for each in loop.collectives if each.opcode in PERMUTATIONS and _is_wasted(loop, each)]
-        there = [
-            each for each in compiled_collectives(report, wasted) if each.loops and each.kind == "collective-permute"
-        ]
+        there = [each for each in wholly_compiled(report, wasted) if each.loops and each.kind == "collective-permute"]
         trips = {each.executions for each in there}
         if len(trips) == 1 and 1 < (trips.pop() or 0) <= MAX_TRIPS:
             yield _found(there)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ....parsers.source import Frame
 from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
+from ...dataflow.graph import Output
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Report, SourcePosition
@@ -146,9 +147,9 @@ def _only_use(flow: HloFlow, value: HloValue) -> HloUse | None:
     """The operation that takes a value, where nothing else does, behind those that leave its elements as they are."""
     for _ in range(MAX_STEPS):
         uses = list(flow.uses(value))
-        if len(uses) != 1 or uses[0] is None:
+        use = uses[0] if len(uses) == 1 else None
+        if use is None or isinstance(use, Output):
             return None
-        use = uses[0]
         if isinstance(use, HloUse) and use.instruction.opcode not in UNCHANGED and not _is_scaled(flow, use):
             return use
         value = use.result if isinstance(use, HloUse) else use

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...catalog.spellings import functions_of
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import Call, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call
 from ..fixes.invariance import CASTS
 from ..rule import Rule, finding
-from ..support.blocks import is_elementwise
+from ..support.blocks import LOCAL
 from ..support.compiled import SUMS, saving
 from ..support.compiled_from import SCATTERS, sum_compiled_as
 from ..support.device_values import axis_sizes
-from ..support.jaxpr_flow import MAX_STEPS, At, Flow, Use, equations_of, flow_of
+from ..support.jaxpr_flow import At, Flow, equations_of, flow_of
 from ..support.scattered_blocks import gives_rows, reductions_of_blocks
 
 MAX_SCATTERS = 4
@@ -94,19 +95,11 @@ def _fix(report: Report, flow: Flow, mixed: _Mixed, call: Call | None, rest: tup
 
 def _casts_back(report: Report, flow: Flow, place: EquationPlace, position: int) -> Iterator[Edits]:
     """Without the casts of the reduction's result to what varies: the blocks do."""
-    waiting = [At(place.jaxpr, place.equation.outputs[position].name)]
-    seen = set(waiting)
-    while waiting and len(seen) < MAX_STEPS:
-        for use in flow.uses(waiting.pop()):
-            after = use if isinstance(use, At) else None
-            if isinstance(use, Use) and use.place.equation.primitive in CASTS:
-                call = call_to_leave_out(report.program, flow.source(use.place), CASTS)
-                yield without_call(report.program, call)
-            elif isinstance(use, Use) and is_elementwise(use.place.equation):
-                after = At(use.place.jaxpr, use.place.equation.outputs[0].name, use.calls)
-            if after is not None and after not in seen:
-                seen.add(after)
-                waiting.append(after)
+    result = At(place.jaxpr, place.equation.outputs[position].name)
+    reach = forward(flow, [result], LOCAL, keeps=lambda use: use.place.equation.primitive not in CASTS)
+    for use in reach.ends:
+        if use.place.equation.primitive in CASTS:
+            yield without_call(report.program, call_to_leave_out(report.program, flow.source(use.place), CASTS))
 
 
 RULE = Rule(

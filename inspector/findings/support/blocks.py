@@ -10,30 +10,17 @@ from msgspec import field
 
 from ....parsers.hlo.fields import number
 from ....parsers.record import Record
-from ...catalog.spellings import rule_of
+from ...dataflow.graph import Output
+from ...dataflow.meaning import POINTWISE, Does, does
 from ...ir.jaxpr import Equation, literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
 from .jaxpr_flow import MAX_STEPS, At, Flow, Use
 
-ELEMENTWISE = frozenset(
-    name
-    for group in (
-        "abs neg sign floor ceil round not is_finite integer_pow square sqrt rsqrt cbrt real imag",
-        "exp exp2 expm1 log log1p logistic erf erfc erf_inv",
-        "sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh atan2",
-        "add sub mul div rem pow max min nextafter clamp select_n",
-        "and or xor eq ne lt le gt ge shift_left shift_right_logical shift_right_arithmetic",
-        "convert_element_type reduce_precision copy copy_p name stop_gradient add_any complex conj",
-    )
-    for name in group.split()
-)
+LOCAL = Does.FORWARD | Does.CAST | POINTWISE
 """Operations whose element i depends on elements i of the operands, so that a block may be taken first."""
 
-RESHAPING = (
-    *("transpose", "broadcast_in_dim", "squeeze", "reshape", "expand_dims"),
-    *("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "argmax", "argmin"),
-)
+RESHAPING = Does.RESHAPE | Does.REPEAT | Does.REDUCE
 """Operations that move, add or remove dimensions."""
 
 _LISTS = re.compile(r"\(([\d, ]*)\)")
@@ -60,7 +47,7 @@ def dimension_before(equation: Equation, position: int, operand: ArrayType, dim:
 
 def passes(equation: Equation) -> bool:
     """Return whether blocks of an equation's result may be computed from blocks of an operand."""
-    return is_elementwise(equation) or equation.primitive in (*RESHAPING, "dot_general")
+    return is_elementwise(equation) or not does(equation.primitive) & ~(RESHAPING | Does.CONTRACT)
 
 
 def _before(equation: Equation, position: int, before: tuple[int, ...], after: tuple[int, ...], dim: int) -> int | None:
@@ -79,7 +66,7 @@ def _before(equation: Equation, position: int, before: tuple[int, ...], after: t
             return next((d for d in range(len(before)) if math.prod(before[:d]) == ahead and before[d] > 1), None)
         case "dot_general":
             return _of_product(equation, position, len(before), dim)
-        case name if name in RESHAPING:
+        case name if does(name) is Does.REDUCE:
             return _kept(len(before), numbers_of(equation, "axes"))[dim]
     return dim if is_elementwise(equation) and before == after else None
 
@@ -108,10 +95,7 @@ def _numbers(text: str) -> list[int]:
 
 def is_elementwise(equation: Equation) -> bool:
     """Return whether an equation works element by element; casts over mesh axes do."""
-    rule = rule_of(equation.primitive)
-    if rule is not None:
-        return rule.is_cast
-    return equation.primitive in ELEMENTWISE and len(equation.outputs) == 1
+    return len(equation.outputs) == 1 and not does(equation.primitive) & ~LOCAL
 
 
 class Step(Record, frozen=True):
@@ -179,7 +163,7 @@ def reached(flow: Flow, start: At, is_end: Callable[[Use], bool]) -> Reached | N
     while waiting:
         value = waiting.pop()
         for use in flow.uses(value):
-            if use is None or len(seen) > MAX_STEPS:
+            if use is None or isinstance(use, Output) or len(seen) > MAX_STEPS:
                 return None
             if not isinstance(use, Use):
                 after = use

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import Instruction
@@ -109,16 +110,17 @@ def _lines(collective: Collective) -> set[tuple[str, int]]:
     return {(place.stack[0].file, place.stack[0].line) for place in places if place.stack}
 
 
-def compiled_collectives(report: Report, instructions: Iterable[Instruction]) -> tuple[Collective, ...]:
-    """The collectives of the compiled program that come from these: of their kind, with as many elements.
+def compiled_collectives(report: Report, instructions: Iterable[Instruction]) -> Mapping[Collective, frozenset[int]]:
+    """The collectives of the compiled program that come from these, and the numbers of their parts that do.
 
-    They are recognized by the numbers of the operations that they come from; without such, by lines, else by names.
+    They are of their kind, with as many elements, and are recognized by the numbers of the operations that they come
+    from; without such, by lines, else by names. A compiler may have combined them with others.
     """
     before = report.program.stage("hlo-spmd")
     after = report.program.stage("hlo") or before
-    found: dict[Collective, None] = {}
+    found: dict[Collective, set[int]] = {}
     if before is None or after is None:
-        return ()
+        return {}
     for instruction in instructions:
         alike = [c for c in in_hlo(report) if _is_like(c, instruction)]
         tags = set(tags_in(before, instruction.span))
@@ -126,8 +128,19 @@ def compiled_collectives(report: Report, instructions: Iterable[Instruction]) ->
         lines = _whole_stack(instruction.frames)
         here = [c for c in alike if lines and _whole_stack(c.source.stack) == lines]
         named = [c for c in alike if instruction.op_name and c.op_name == instruction.op_name]
-        found |= dict.fromkeys(tagged or here or ([] if lines else named or alike))
-    return tuple(found)
+        sizes = _elements(instruction)
+        for each in tagged or here or ([] if lines else named or alike):
+            parts = found.setdefault(each, set())
+            for size in sizes:
+                free = (n for n, type in enumerate(each.result_types) if n not in parts and type.elements == size)
+                parts.update(islice(free, 1))
+    return {each: frozenset(parts) for each, parts in found.items()}
+
+
+def wholly_compiled(report: Report, instructions: Iterable[Instruction]) -> tuple[Collective, ...]:
+    """The collectives of the compiled program of which all parts come from these."""
+    found = compiled_collectives(report, instructions)
+    return tuple(each for each, parts in found.items() if len(parts) == len(each.result_types))
 
 
 def _whole_stack(stack: tuple[Frame, ...]) -> list[tuple[str, int]]:
@@ -136,10 +149,12 @@ def _whole_stack(stack: tuple[Frame, ...]) -> list[tuple[str, int]]:
 
 
 def _is_like(collective: Collective, instruction: Instruction) -> bool:
-    if HLO_OPCODES.get(instruction.opcode) != collective.kind:
-        return False
+    is_kind = HLO_OPCODES.get(instruction.opcode) == collective.kind
+    return is_kind and not {each.elements for each in collective.result_types}.isdisjoint(_elements(instruction))
+
+
+def _elements(instruction: Instruction) -> list[int | None]:
     try:
-        wanted = {array_type(leaf).elements for leaf in leaves(instruction.type)}
+        return [array_type(leaf).elements for leaf in leaves(instruction.type)]
     except ParseError:
-        return False
-    return bool(wanted & {each.elements for each in collective.result_types})
+        return []

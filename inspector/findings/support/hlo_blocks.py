@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ....parsers.hlo import Instruction
 from ....parsers.hlo.types import TupleShape
 from ....parsers.record import Record
+from ...dataflow.graph import Output
 from ...dataflow.hlo import HloFlow, HloUse, HloValue
 from ...dataflow.integers import PartitionNumbers, partition_numbers
 from ...ir.stage import ParsedStage
@@ -117,7 +118,7 @@ def _followed(numbers: PartitionNumbers, start: HloValue) -> tuple[Blocks, tuple
         for use in flow.uses(value):
             if len(seen) > MAX_STEPS:
                 return None
-            if use is None:
+            if use is None or isinstance(use, Output):
                 _keep_used_whole(flow, search, value)
                 return None
             if isinstance(use, HloUse):

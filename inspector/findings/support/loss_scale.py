@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ...dataflow.meaning import STRAIGHT
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Report
-from .blocks import is_elementwise
+from .blocks import LOCAL
 from .compiled import SUMS
 from .device_values import axis_sizes, devices_along, divides, is_constant, operands_over
-from .jaxpr_flow import MAX_STEPS, At, Flow, Use
+from .jaxpr_flow import MAX_STEPS, At, Flow
 
 
 def gradient_factor(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> int | None:
@@ -31,37 +33,16 @@ def _is_a_loss(flow: Flow, place: EquationPlace, axes: tuple[str, ...]) -> bool:
         for each in flow.text.equations
         if each.equation.primitive in SUMS and not flow.is_backward(each) and flow.source(each).frame == line
     ]
-    waiting = [At(each.jaxpr, output.name) for each in written for output in each.equation.outputs]
-    seen = set(waiting)
-    while waiting and len(seen) < MAX_STEPS:
-        for use in flow.uses(waiting.pop()):
-            after = use if isinstance(use, At) else None
-            if isinstance(use, Use) and is_elementwise(use.place.equation) and not flow.is_backward(use.place):
-                if any(held.axis in axes for value in operands_over(flow, use.place) for held in value):
-                    return False
-                after = At(use.place.jaxpr, use.place.equation.outputs[0].name, use.calls)
-            if after is not None and after not in seen:
-                seen.add(after)
-                waiting.append(after)
-    return bool(written)
+    losses = [At(each.jaxpr, output.name) for each in written for output in each.equation.outputs]
+    reach = forward(flow, losses, LOCAL, keeps=lambda use: not flow.is_backward(use.place))
+    operands = (value for use in reach.steps for value in operands_over(flow, use.place))
+    return bool(written) and not any(held.axis in axes for value in operands for held in value)
 
 
 def _is_divided(flow: Flow, place: EquationPlace, number: int, size: int) -> bool:
     """Return whether something that is made of the psum is divided by a number after the backward pass."""
-    waiting = [At(place.jaxpr, place.equation.outputs[number].name)]
-    seen = set(waiting)
-    while waiting:
-        for use in flow.uses(waiting.pop(), carried=True):
-            if isinstance(use, Use) and divides(use, size) and not flow.is_backward(use.place):
-                return True
-            made = [] if use is None else [use] if isinstance(use, At) else _results(use)
-            new = [each for each in made if each not in seen]
-            seen.update(new)
-            waiting += new
-            if len(seen) > MAX_STEPS:
-                return True  # not known
-    return False
-
-
-def _results(use: Use) -> list[At]:
-    return [At(use.place.jaxpr, each.name, use.calls) for each in use.place.equation.outputs]
+    result = At(place.jaxpr, place.equation.outputs[number].name)
+    reach = forward(flow, [result], ~STRAIGHT, carried=True, limit=MAX_STEPS)
+    if len(reach.values) >= MAX_STEPS:
+        return True  # not known
+    return any(divides(use, size) and not flow.is_backward(use.place) for use in reach.steps)

@@ -1,24 +1,26 @@
-"""Sums over devices that a program returns whole, where an argument of the same path and type is sharded."""
+"""All-reduced results of a program that are returned replicated, and the sharded arguments that they are like."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Set
 
-from ....parsers.hlo import HloModule
 from ....parsers.record import Record
+from ....parsers.sharding_syntax.mesh import AxisRef
+from ...dataflow.hlo import HloFlow, HloValue, hlo_flow
+from ...dataflow.meaning import POINTWISE, SAME, Does
+from ...dataflow.walks import forward
 from ...ir.array_sharding import ArraySharding
-from ...ir.types import ArrayType
+from ...ir.pytree_paths import Leaf, counterparts
 from ...report import Collective, Report, ShardedValue
 from .compiled import in_hlo
+from .hlo_blocks import results_of
 
-HANDED_ON = frozenset(("copy", "bitcast", "transpose", "convert", "get-tuple-element", "all-reduce-done"))
-"""Opcodes between a sum and the result that it becomes."""
-
-MAX_HANDED_ON = 8
+USED_IN_BLOCKS = Does.REDUCE | Does.SLICE
+"""Classes of operations that a block of the sum would do for: a norm needs one more sum, of a single number."""
 
 
 class ReturnedSum(Record, frozen=True):
-    """A result that an all-reduce gives to all devices whole, and the argument that is sharded over its axes."""
+    """A replicated result that is computed elementwise from a sum over axes that shard an argument like it."""
 
     collective: Collective
     output: ShardedValue
@@ -26,49 +28,60 @@ class ReturnedSum(Record, frozen=True):
     sharding: ArraySharding
     """The argument's."""
 
+    def is_block(self, summed: Set[AxisRef]) -> bool:
+        """Return whether the argument is sharded over all axes of the sum, and the result over none of them."""
+        own = self.output.sharding
+        return own is not None and summed <= set(self.sharding.sharded) and summed.isdisjoint(own.sharded)
+
 
 def returned_sums(report: Report) -> Iterator[ReturnedSum]:
-    """Yield the results of the compiled program that are an all-reduce over axes that shard their argument."""
-    stage = report.program.stage("hlo")
-    module = None if stage is None else stage.hlo
-    sums = {each.name: each for each in in_hlo(report, "all-reduce")}
-    outputs = [value for value in report.shardings if value.role == "output"]
-    makers = [] if module is None or not sums else list(_makers(module, len(outputs)))
-    arguments = _by_leaf(report)
-    for output, name in zip(outputs, makers, strict=True) if len(outputs) == len(makers) else ():
-        collective, alike = sums.get(name), _alike(arguments, output)
-        sharding = alike[0].sharding if len(alike) == 1 else None
-        if collective is None or output.sharding is None or sharding is None:
-            continue
-        summed = set(collective.axes or ())
-        if summed and summed.issubset(sharding.sharded) and summed.isdisjoint(output.sharding.sharded):
-            yield ReturnedSum(collective, output, alike[0], sharding)
-
-
-def _by_leaf(report: Report) -> Mapping[tuple[ArrayType, str], list[ShardedValue]]:
-    found: dict[tuple[ArrayType, str], list[ShardedValue]] = {}
-    for value in report.shardings:
-        if value.role == "argument":
-            found.setdefault((value.type, value.leaf), []).append(value)
-    return found
-
-
-def _alike(arguments: Mapping[tuple[ArrayType, str], list[ShardedValue]], output: ShardedValue) -> list[ShardedValue]:
-    """Return the arguments of a result's type with the longest path that its own ends with."""
-    leaf = output.leaf
-    ends = (*(leaf[at:] for at, character in enumerate(leaf) if character == "["), "")
-    return next((found for end in ends if (found := arguments.get((output.type, end)))), [])
-
-
-def _makers(module: HloModule, count: int) -> Iterator[str]:
-    """Yield the instruction that each of so many results of the entry comes from."""
-    entry = module.entry
-    if entry is None or (root := entry.root) is None:
+    """Yield the results that need only a block of a sum on each device, if they were sharded as their arguments are."""
+    arguments, outputs = (
+        [value for value in report.shardings if value.role == role] for role in ("argument", "output")
+    )
+    sums = [each for each in in_hlo(report, "all-reduce") if each.axes and not each.loops]
+    stage = report.program.stage(sums[0].stage) if sums and outputs else None
+    flow = None if stage is None else hlo_flow(stage)
+    if flow is None:
         return
-    for name in root.operands if root.opcode == "tuple" else (root.name,) * count:
-        for _ in range(MAX_HANDED_ON):
-            instruction = entry.instruction(name)
-            if instruction is None or instruction.opcode not in HANDED_ON or not instruction.operands:
-                break
-            name = instruction.operands[0]
-        yield name
+    alike = counterparts(*([Leaf(each.name, each.type) for each in values] for values in (arguments, outputs)))
+    sharded = {
+        number: (argument, sharding)
+        for number, choices in alike.items()
+        if (found := _sharded_alike([arguments[each] for each in choices])) is not None
+        for argument, sharding in (found,)
+    }
+    for collective in sums:
+        summed = set(collective.axes or ())
+        for value in _results(flow, collective):
+            returned = [
+                ReturnedSum(collective, outputs[number], *sharded[number]) for number in _outputs(flow, value, sharded)
+            ]
+            if all(each.is_block(summed) for each in returned):
+                yield from returned
+
+
+def _sharded_alike(arguments: list[ShardedValue]) -> tuple[ShardedValue, ArraySharding] | None:
+    """The first of several arguments that a result may be like, if all of them are sharded alike."""
+    shardings = {each.sharding for each in arguments}
+    sharding = shardings.pop() if len(shardings) == 1 else None
+    return None if sharding is None else (arguments[0], sharding)
+
+
+def _results(flow: HloFlow, collective: Collective) -> Iterator[HloValue]:
+    """The arrays that a collective gives; no single numbers."""
+    instruction = flow.module.instruction(collective.computation, collective.name)
+    values = () if instruction is None else results_of(instruction, collective)
+    yield from (
+        (value for value, type in zip(values, collective.result_types, strict=True) if type.elements not in (None, 1))
+        if values
+        else ()
+    )
+
+
+def _outputs(flow: HloFlow, value: HloValue, known: Container[int]) -> list[int]:
+    """The results that a sum becomes elementwise, if nothing else needs all of it on one device."""
+    reach = forward(flow, [value], SAME | POINTWISE)
+    numbers = sorted({output.path[0] if output.path else 0 for output in reach.outputs})
+    is_enough = reach.complete and all(not flow.does(end) & ~USED_IN_BLOCKS for end in reach.ends)
+    return numbers if is_enough and all(number in known for number in numbers) else []

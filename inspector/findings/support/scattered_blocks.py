@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from ...dataflow.meaning import Does
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
-from .blocks import is_elementwise
+from .blocks import LOCAL
 from .device_values import operands_over
-from .jaxpr_flow import MAX_STEPS, At, Flow, Use
+from .jaxpr_flow import At, Flow, Use
 
-MOVING = ("transpose", "reshape", "squeeze", "expand_dims")
 """Operations after which a block is still a block."""
 
 MAX_ROUNDS = 16
@@ -51,22 +52,10 @@ def _reached(
     flow: Flow, starts: Iterable[At], reductions: Collection[str], refused: set[At]
 ) -> tuple[set[At], list[Use], list[tuple[At, Use]]]:
     """The values that are made of blocks, the reductions of them, and each value with the operation that gives it."""
-    seen, ends, made = set(starts), list[Use](), list[tuple[At, Use]]()
-    waiting = list(seen)
-    while waiting and len(seen) < MAX_STEPS:
-        for use in flow.uses(waiting.pop(), carried=True):
-            after = use if isinstance(use, At) else None
-            if isinstance(use, Use):
-                equation = use.place.equation
-                if equation.primitive in reductions:
-                    ends.append(use)
-                elif is_elementwise(equation) or equation.primitive in MOVING:
-                    after = At(use.place.jaxpr, equation.outputs[0].name, use.calls)
-                    made += [] if after in refused else [(after, use)]
-            if after is not None and after not in seen and after not in refused:
-                seen.add(after)
-                waiting.append(after)
-    return seen, ends, made
+    reach = forward(flow, starts, LOCAL | Does.RESHAPE, carried=True, refused=refused)
+    ends = [use for use in reach.ends if use.place.equation.primitive in reductions]
+    made = [(after, use) for use in reach.steps for after in flow.after(use) if after not in refused]
+    return set(reach.values), ends, made
 
 
 def _is_of_blocks(flow: Flow, use: Use, blocks: set[At], axes: Collection[str]) -> bool:

@@ -33,6 +33,19 @@ def logged_in_a_shard_map(a):
 
 
 @programs.found_by()
+@mapped
+def logged_beside_a_sum_that_is_used(a):
+    """Compilers combine the two: the logged one is sent with the other, which the next iteration needs."""
+
+    def body(w, _):
+        gradient, loss = lax.psum(a.T @ (a @ w), "x"), lax.psum(jnp.sum((a @ w) ** 2), "x")
+        return w - 0.01 * gradient, loss
+
+    w, losses = lax.scan(body, jnp.ones(16), None, 3)
+    return a * w + losses.sum()
+
+
+@programs.found_by()
 def used_in_the_loop(a):
     def body(c, _):
         mean = jnp.mean(c)

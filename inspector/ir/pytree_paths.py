@@ -1,0 +1,78 @@
+"""Leaves of pytrees: which argument a result is the counterpart of, as a gradient is of its parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from .name_scopes import keys_of_name, without_indices
+
+
+class Leaf(NamedTuple):
+    """A leaf of the arguments or results: its path, as `params['w']` or `result.w`, and its type."""
+
+    name: str
+    type: Hashable
+
+    @property
+    def root(self) -> str:
+        """The parameter of the function that it is in."""
+        return keys_of_name(self.name)[0]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Its keys in that, equal for dicts, attributes and fields of a NamedTuple."""
+        return keys_of_name(self.name)[1:]
+
+
+def counterparts(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Mapping[int, tuple[int, ...]]:
+    """Return the arguments that each result may be the counterpart of, by number, best first; without results of none.
+
+    By the end of the path and the type; else, of results without keys, by their order, as of flattened trees; else, of
+    a result without any path, by the type alone, if only one argument has it.
+    """
+    by_type: dict[Hashable, list[int]] = {}
+    for number, argument in enumerate(arguments):
+        by_type.setdefault(argument.type, []).append(number)
+    argument_keys, output_keys = [each.keys for each in arguments], [each.keys for each in outputs]
+    found: dict[int, tuple[int, ...]] = {}
+    for number, output in enumerate(outputs):
+        alike = by_type.get(output.type, [])
+        common = {each: _common_end(argument_keys[each], output_keys[number]) for each in alike}
+        longest = max(common.values(), default=0)
+        best = [each for each in alike if common[each] == longest] if longest else []
+        if not best and len(alike) == 1 and not argument_keys[alike[0]]:
+            best = alike
+        if best:
+            found[number] = tuple(sorted(best, key=lambda each: len(argument_keys[each])))
+    for number, leaf in _in_order(arguments, outputs):
+        found.setdefault(number, (leaf,))
+    return found
+
+
+def _common_end(argument: Sequence[str], output: Sequence[str]) -> int:
+    """The number of keys that both paths end with; indices alone count only if they are all of the argument's."""
+    pairs = zip(reversed(argument), reversed(output), strict=False)
+    length = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    common = argument[len(argument) - length :]
+    is_enough = length == len(argument) or any(not key.isdecimal() for key in common)
+    return length if is_enough else 0
+
+
+def _in_order(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Iterator[tuple[int, int]]:
+    """Results that are the leaves of one parameter of the function, in order, in a tuple or list without keys."""
+    flat = [number for number, output in enumerate(outputs) if not without_indices(output.keys) or _is_index(output)]
+    types = [outputs[number].type for number in flat]
+    roots: dict[str, list[int]] = {}
+    for number, argument in enumerate(arguments):
+        roots.setdefault(argument.root, []).append(number)
+    for leaves in roots.values():
+        wanted = [arguments[each].type for each in leaves]
+        fits = [at for at in range(len(types) - len(wanted) + 1) if types[at : at + len(wanted)] == wanted]
+        if len(wanted) > 1 and fits:
+            yield from zip(flat[fits[0] : fits[0] + len(wanted)], leaves, strict=True)
+
+
+def _is_index(leaf: Leaf) -> bool:
+    return all(key.isdecimal() for key in leaf.keys)
