@@ -24,9 +24,10 @@ from .protocol.events import Value as Value
 from .protocol.events import key_of_axes as key_of_axes
 from .protocol.stages import STAGES as STAGES
 from .protocol.stages import Dialect as Dialect
-from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timing, Validation
+from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timing
 from .protocol.values import Execution as Execution
 from .protocol.values import OutputSummary as OutputSummary
+from .protocol.values import Validation as Validation
 
 PHASES: dict[Phase, str] = {
     "start": "starting Python",
@@ -38,6 +39,7 @@ PHASES: dict[Phase, str] = {
     "propagation": "tracing shardings to their origins",
     "run": "running",
     "probe": "recording per-device values",
+    "evaluate": "evaluating the compiled program",
 }
 """The phases of a capture, in order, each with the words for it."""
 

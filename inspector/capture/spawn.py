@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
+from typing import Protocol
 
 from ...parsers.record import Record
 from ..targets.target import TargetError, parse_target
@@ -27,12 +28,19 @@ MAX_ATTEMPTS = 4
 """Maximum number of times that a capture is started, each time with another number of devices."""
 
 
+class Running(Protocol):
+    """A process, or several, that a capture has started."""
+
+    def kill(self) -> None:
+        """End it. May be called from any thread."""
+
+
 class Cancellation:
     """Ends a capture from another thread than the one that iterates over it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._attempt: Attempt | None = None
+        self._attempt: Running | None = None
         self.cancelled = False
 
     def cancel(self) -> None:
@@ -42,7 +50,7 @@ class Cancellation:
             if self._attempt is not None:
                 self._attempt.kill()
 
-    def attach(self, attempt: Attempt) -> None:
+    def attach(self, attempt: Running) -> None:
         """Let this be what is ended; at once, if it is cancelled already."""
         with self._lock:
             self._attempt = attempt

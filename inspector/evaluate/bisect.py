@@ -14,7 +14,7 @@ from ..capture.protocol.case import PASSES
 from ..capture.protocol.values import DifferingInstruction, DifferingPass
 from .case import Case
 from .collectives import OnDevices
-from .compare import TOLERANCE, compare, compare_whole, results_of
+from .compare import TOLERANCE, compare, compare_whole, flat, results_of
 from .element_types import Array, Value
 from .errors import NotEvaluatedError
 from .interpreter import Interpreter, Watch, place_of_frame
@@ -58,7 +58,9 @@ class Search:
             return None, None
         before, after = (self.dumps[index] for index in found)
         evaluated = sum(each is not None for each in self._known.values())
-        named = DifferingPass(after.pipeline, after.name, before.name, len(self.dumps), evaluated)
+        named = DifferingPass(
+            after.pipeline, after.name, before.name, len(self.dumps), evaluated, before.path.name, after.path.name
+        )
         return named, self._first_instruction(before.path, after.path)
 
     def _differs(self, index: int) -> bool | None:
@@ -151,8 +153,9 @@ def _recorder(found: dict[str, list[tuple[float, ...]]], order: dict[str, Instru
     def watch(instruction: Instruction, values: OnDevices) -> None:
         order.setdefault(instruction.name, instruction)
         rows = found.setdefault(instruction.name, [])
-        if len(rows) < MAX_EXECUTIONS and not any(isinstance(value, tuple) for value in values):
-            rows.append(tuple(figure for value in values for figure in _figures(value)))
+        if len(rows) < MAX_EXECUTIONS:
+            parts = (part for value in values for part in flat(value))
+            rows.append(tuple(figure for part in parts for figure in _figures(part)))
 
     return watch
 

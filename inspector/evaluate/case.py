@@ -34,6 +34,7 @@ class Case(NamedTuple):
     values: tuple[Array, ...]
     blocks: tuple[tuple[Block, ...], ...]
     outputs: tuple[Output, ...]
+    compiler: str
 
     def whole(self) -> list[OnDevices]:
         """The parameters, all of each on each device."""
@@ -69,6 +70,7 @@ def read_case(folder: Path) -> Case:
         values,
         tuple(_blocks(each["blocks"]) for each in described["parameters"]),
         tuple(Output(each["path"], tuple(each["shape"]), _blocks(each["blocks"])) for each in described["outputs"]),
+        described.get("compiler", ""),
     )
 
 

@@ -22,15 +22,16 @@ def results_of(values: OnDevices, count: int) -> list[OnDevices]:
     Raises:
         NotEvaluatedError: the program has another number of results.
     """
-    rows = [_flat(value) for value in values]
+    rows = [flat(value) for value in values]
     if (count == 1 and len(rows[0]) == 1) or all(len(row) == count for row in rows):
         return [list(column) for column in zip(*rows, strict=True)]
     raise NotEvaluatedError(f"{len(rows[0])} results for {count} outputs")
 
 
-def _flat(value: Value) -> list[Array]:
+def flat(value: Value) -> list[Array]:
+    """The arrays of a value, those of a tuple in order."""
     if isinstance(value, tuple):
-        return [part for each in value for part in _flat(each)]
+        return [part for each in value for part in flat(each)]
     return [value]
 
 
@@ -65,13 +66,15 @@ def _compared(output: Output, expected: list[Array], whole: Array, found: list[A
         distance, count = known[key]
         error = max(error, distance)
         if distance > TOLERANCE:
-            elements += count
+            elements = max(elements, count)
             differing.append(device)
     first = found[differing[0]] if differing else None
     is_alike = len(differing) == len(found) and all(
         each is first or np.array_equal(each, first, equal_nan=True) for each in found
     )
-    return ComparedOutput(output.path, output.shape, error, tuple(differing), elements, scale, is_alike)
+    return ComparedOutput(
+        output.path, output.shape, error, tuple(differing), elements, expected[0].size, scale, is_alike
+    )
 
 
 def _scale(array: Array) -> float:

@@ -6,6 +6,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from ..capture.protocol.values import ComparedOutput, Validation
 from .bisect import Search
 from .case import read_case
@@ -37,6 +39,11 @@ def validate(folder: Path, seconds: float) -> Validation:
     except NotEvaluatedError as gap:
         return Validation("not evaluated", reason=gap.reason, place=gap.place, program=program, seconds=_since(started))
     error = max((output.error for output in outputs), default=0.0)
+    not_finite = tuple(
+        output.path
+        for output, (whole, *_) in zip(case.outputs, expected, strict=True)
+        if whole.dtype.kind in "fc" and not np.isfinite(whole).all()
+    )
     kernels = tuple(sorted({target for target, _, _ in before.signatures}))
     validation = Validation(
         "same",
@@ -44,6 +51,8 @@ def validate(folder: Path, seconds: float) -> Validation:
         error=error,
         outputs=outputs,
         kernels=kernels,
+        not_finite=not_finite,
+        compiler=case.compiler,
         source_seconds=round(source, 3),
         optimized_seconds=round(optimized, 3),
     )

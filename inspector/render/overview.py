@@ -19,6 +19,7 @@ from .tables.collectives import programs
 from .tables.communication import sent_text
 from .tables.cost import unknown_text
 from .tables.reference import differing_text, equal_text
+from .validation import same_text, validation_lines
 
 MAX_NAMES = 3
 """Values that one line names."""
@@ -94,7 +95,7 @@ def nothing_sent(report: Report) -> str:
 def attention(report: Report) -> Iterator[Cell]:
     """Problems that are no findings: one line each."""
     peak, reference, ran = report.peak, report.capture.reference, report.capture.execution
-    gradients = report.capture.gradients
+    gradients, validation = report.capture.gradients, report.capture.validation
     differing = folded_names(value.name for value in report.shardings if value.agrees is False)
     if differing:
         names = _listed(differing)
@@ -121,6 +122,8 @@ def attention(report: Report) -> Iterator[Cell]:
         yield Piece(f"not compared with a run on one device: {reference.undefined}", "warning")
     if gradients is not None and gradients.undefined is not None:
         yield Piece(f"gradients not checked: {gradients.undefined}", "warning")
+    if validation is not None and validation.status != "same":
+        yield from validation_lines(validation)
     if ran is not None and (bad := folded_names(output.path for output in ran.outputs if output.non_finite)):
         inputs = " on synthetic inputs" if ran.seeded_inputs else ""
         yield Piece(f"not finite (NaN or infinity){inputs}: {_listed(bad)}", "warning" if inputs else "error")
@@ -148,6 +151,8 @@ def in_order(report: Report) -> str:
     if (gradients := capture.gradients) is not None and gradients.checked and not wrong_gradients(gradients):
         equal = f"{plural(len(gradients.checked), 'gradient')} equal to finite differences"
         parts.append(f"{equal}{_left_out(gradients.left_out)}")
+    if capture.validation is not None and capture.validation.status == "same":
+        parts.append(same_text(capture.validation))
     if peak is not None and peak.fits:
         parts.append("fits in memory")
     if ran is not None:

@@ -15,7 +15,7 @@ from .values import CollectiveTimes, Differences, Execution, Gradients, Probe, P
 from .wire import Frame
 
 Level = Literal["info", "warning", "error"]
-Phase = Literal["start", "import", "arguments", "trace", "lower", "compile", "propagation", "run", "probe"]
+Phase = Literal["start", "import", "arguments", "trace", "lower", "compile", "propagation", "run", "probe", "evaluate"]
 
 
 @dataclass(frozen=True, slots=True)

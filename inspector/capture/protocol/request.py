@@ -44,6 +44,7 @@ class Request:
         passes: around which of XLA's passes the module is kept: those that change `communication`, or `all`.
         overrides: what is changed of the program from outside, as `read_overrides` reads it.
         case: a folder to which the files of a validation are written: see `case.py`.
+        case_passes: whether these include the module after each of XLA's passes.
     """
 
     function: str
@@ -70,6 +71,7 @@ class Request:
     passes: str = ""
     overrides: tuple[str, ...] = ()
     case: str | None = None
+    case_passes: bool = False
 
     def encode(self) -> str:
         """Return the request as JSON, for the command line of the capturing process."""

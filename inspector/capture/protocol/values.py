@@ -223,7 +223,7 @@ class ComparedOutput:
     """An output of the compiled program on all devices, compared with that of the program before compilation.
 
     `error` is the largest difference, in multiples of the output's largest element, `scale`. `devices` are those whose
-    block differs, in `elements` elements altogether; `is_alike` is true if all devices have the same wrong block.
+    block differs, in up to `elements` of its `block` elements; `is_alike` is true if all have the same wrong block.
     """
 
     path: str
@@ -231,6 +231,7 @@ class ComparedOutput:
     error: float
     devices: tuple[int, ...] = ()
     elements: int = 0
+    block: int = 0
     scale: float = 1.0
     is_alike: bool = False
 
@@ -239,7 +240,8 @@ class ComparedOutput:
 class DifferingPass:
     """The first pass of the compiler after which the program computes something else.
 
-    `previous` is the pass before it that changed the program; of `recorded` modules, `evaluated` were.
+    `previous` is the pass before it that changed the program; of `recorded` modules, `evaluated` were. The files are
+    XLA's dumps before the pass and after it.
     """
 
     pipeline: str
@@ -247,6 +249,8 @@ class DifferingPass:
     previous: str
     recorded: int
     evaluated: int
+    file_before: str = ""
+    file_after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +269,8 @@ class Validation:
     `error` is the largest of all outputs. Where it was not evaluated, `reason` says why, `place` at which instruction,
     and `program` in which of the two. `kernels` are those that were evaluated as unknown functions of their operands.
     `rounding` is a narrow type of constants that the compiler folded, where their rounding explains the error.
+    `not_finite` are outputs of the source with NaN or infinity. `compiler` is the version of the compiler, and
+    `reproduction` the folder with the files that show a difference.
     """
 
     status: Literal["same", "differs", "not evaluated"]
@@ -281,3 +287,6 @@ class Validation:
     seconds: float = 0.0
     source_seconds: float = 0.0
     optimized_seconds: float = 0.0
+    not_finite: tuple[str, ...] = ()
+    compiler: str = ""
+    reproduction: str | None = None

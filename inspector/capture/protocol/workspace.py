@@ -44,12 +44,15 @@ hlo_live_range.cc)."""
 EVERY_PASS = ".*"
 
 
-def compiler_options(folder: str, passes: str = PASSES) -> dict[str, str]:
+def compiler_options(folder: str, passes: str = PASSES, *, in_full: bool = False) -> dict[str, str | bool]:
     """The options of one compilation that make XLA write the stages to `folder`, around the `passes` of these names.
+
+    Large constants are written out `in_full`, or left out.
 
     Not `shardy-verbose`, which would add the origins of shardings: XLA crashes under it on a shard_map in a loop.
     """
-    return {"xla_dump_to": folder, "xla_dump_hlo_pass_re": passes}
+    options: dict[str, str | bool] = {"xla_dump_to": folder, "xla_dump_hlo_pass_re": passes}
+    return {**options, "xla_dump_large_constants": True} if in_full else options
 
 
 def find_stages(folder: str) -> dict[str, Path]:

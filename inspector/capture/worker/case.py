@@ -1,7 +1,7 @@
 """The files of a validation: the HLO that the compiler was given and that it returned, and values of all parameters.
 
-`inspector/evaluate/` reads them. Touches `jaxlib._hlo`, and of a lowering `compile_args` and `const_args` (JAX 0.7 to
-0.12).
+`inspector/evaluate/` reads them. Touches `jaxlib._hlo`, `GSPMDSharding`, and of a lowering `compile_args`
+and `const_args` (JAX 0.7 to 0.12).
 """
 
 from __future__ import annotations
@@ -15,30 +15,32 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src.lib import xla_client
+from jax._src.sharding_impls import GSPMDSharding
 
 from ..protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SOURCE, UNAVAILABLE
 from .inputs import arg_spec
 from .probes.live import holds
 from .probes.partial import whole
-from .program.compiled import TracedProgram
+from .program.compiled import TracedProgram, tiled
 
 MAX_BYTES = 1 << 30
 """Bytes of parameters in all that are written."""
 
 
 def write_case(
-    folder: str, program: TracedProgram, lowered: Any, executable: Any, devices: Sequence[Any], seed: int, dump: str
-) -> None:
+    folder: str, program: TracedProgram, lowered: Any, executable: Any, devices: Sequence[Any], seed: int,
+    dump: str | None,
+) -> None:  # fmt: skip
     """Write the case of a compiled program to a folder, or why there is none.
 
-    `dump` is the folder with the compiler's own stages, which are kept if all passes were recorded.
+    `dump` is the folder with the module after each pass of the compiler, if that is wanted too.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     try:
         _write(place, program, lowered, executable, list(devices), seed)
-        _keep_passes(place / PASSES, Path(dump))
+        if dump is not None:
+            shutil.copytree(dump, place / PASSES, dirs_exist_ok=True)
     except Exception as error:  # of JAX's private parts any may have moved
         (place / UNAVAILABLE).write_text(f"{type(error).__name__}: {error}")
 
@@ -65,6 +67,7 @@ def _write(place: Path, program: TracedProgram, lowered: Any, executable: Any, d
     names = [value.path for value in program.outputs]
     described = {
         "devices": len(devices),
+        "compiler": " ".join(str(getattr(devices[0].client, "platform_version", "")).split()),
         "parameters": [
             {"path": paths[index], "blocks": _blocks(sharding, value.shape, devices)}
             for index, sharding, value in zip(kept, parameters, values, strict=True)
@@ -105,10 +108,10 @@ def _blocks(sharding: Any, shape: tuple[int, ...], devices: list[Any]) -> list[l
     """For each device, the start and the end of its block in each dimension."""
     if sharding is None:
         return [[(0, size) for size in shape]] * len(devices)
-    if any(word in str(sharding) for word in ("unreduced", "manual")):
-        raise ValueError(f"a parameter or result is sharded as {sharding}")
-    found = xla_client.GSPMDSharding if hasattr(xla_client, "GSPMDSharding") else jax.sharding.GSPMDSharding
-    blocks = found(tuple(devices), sharding).devices_indices_map(shape)
+    known = tiled(sharding)
+    if known.is_manual() or (hasattr(known, "is_unreduced") and known.is_unreduced()):
+        raise ValueError(f"a parameter or result is sharded as {known}")
+    blocks = GSPMDSharding(tuple(devices), known).devices_indices_map(shape)
     return [[part.indices(size)[:2] for part, size in zip(blocks[each], shape, strict=True)] for each in devices]
 
 
@@ -120,13 +123,3 @@ def _text(modules: Sequence[Any]) -> str:
     options = _hlo.HloPrintOptions()
     options.print_large_constants = True
     return str(modules[0].to_string(options))
-
-
-def _keep_passes(place: Path, dump: Path) -> None:
-    """Keep the modules after each pass of the compiler; of several programs those of the largest."""
-    files = [path for path in dump.glob("*.txt") if ".after_" in path.name or ".before_" in path.name]
-    if not files:
-        return
-    place.mkdir(exist_ok=True)
-    for path in files:
-        shutil.copy(path, place / path.name)

@@ -30,7 +30,7 @@ from .program import avals, structure, values
 from .program.compiled import TracedProgram
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
-from .stages import send_compiled, send_traced
+from .stages import CaseRequest, send_compiled, send_traced
 from .subject import KnownSubject, meshes_in_context
 
 
@@ -86,8 +86,8 @@ def record(
         if request.only_trace:
             return
         values.take_flat_arguments(traced)
-        passes = EVERY_PASS if request.passes else PASSES
-        case = None if request.case is None else (request.case, request.seed)
+        passes = EVERY_PASS if request.passes or request.case_passes else PASSES
+        case = None if request.case is None else CaseRequest(request.case, request.seed, request.case_passes)
         compiled = send_compiled(program, table, subject, channel, workspace, topology, passes, case)
         if topology is None and request.live:
             channel.enter("run")

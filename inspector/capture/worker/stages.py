@@ -38,6 +38,15 @@ class CompiledProgram(NamedTuple):
     memory: Memory | None
 
 
+class CaseRequest(NamedTuple):
+    """The folder for the files of a validation, the seed of the values of abstract arguments, and whether the modules
+    after all passes are among them."""
+
+    folder: str
+    seed: int
+    passes: bool
+
+
 def send_traced(program: TracedProgram, started: float, subject: KnownSubject, channel: Channel) -> Table:
     """Send the jaxpr, the arguments and the results; tracing began at `started`, by `time.perf_counter`."""
     table = jaxpr_facts.Table(program.jaxpr)
@@ -56,11 +65,11 @@ def send_compiled(
     workspace: str,
     topology: Topology | None = None,
     passes: str = PASSES,
-    case: tuple[str, int] | None = None,
+    case: CaseRequest | None = None,
 ) -> CompiledProgram:
     """Lower and compile; send each stage as soon as it is reached.
 
-    `case` is a folder to which the files of a validation are written, and the seed of the values of abstract arguments.
+    `case` says where the files of a validation are written.
     """
     channel.enter("lower")
     with _compiler_messages(channel, workspace):
@@ -80,14 +89,15 @@ def send_compiled(
         channel.tell("info", problem)
 
     channel.enter("compile")
-    compiled, devices = _compile(lowered, channel, workspace, topology, passes)
+    folder = str(Path(workspace, DUMP))
+    options = compiler_options(folder, passes, in_full=case is not None and case.passes)
+    compiled, devices = _compile(lowered, channel, workspace, topology, options)
     subject.set_devices(devices)
     if case is not None:
         from .case import write_case  # few captures are validated
 
-        folder, seed = case
         executable = compiled.executable if topology is not None else compiled.runtime_executable()
-        write_case(folder, program, lowered, executable, devices, seed, str(Path(workspace, DUMP)))
+        write_case(case.folder, program, lowered, executable, devices, case.seed, folder if case.passes else None)
     send_actual(program.arguments, program.outputs, compiled, channel, subject.mesh_of(len(devices)))
     memory = memory_of(compiled)
     if memory is not None:
@@ -98,17 +108,17 @@ def send_compiled(
 
 
 def _compile(
-    lowered: Any, channel: Channel, workspace: str, topology: Topology | None, passes: str
+    lowered: Any, channel: Channel, workspace: str, topology: Topology | None, options: dict[str, str | bool]
 ) -> tuple[Any, list[Any]]:
     """Compile, and send the stages around the partitioner even where that fails after them.
 
     Gives what was compiled, and its devices in the order of its partitions.
     """
-    folder = str(Path(workspace, DUMP))
+    folder = str(options["xla_dump_to"])
     with _compiler_messages(channel, workspace):
         started = time.perf_counter()
         try:
-            compiled, devices = _compile_for(topology, lowered, folder, passes)
+            compiled, devices = _compile_for(topology, lowered, options)
         finally:
             seconds = _since(started)
             stages = read_stages(folder)
@@ -133,16 +143,16 @@ def _lower(program: TracedProgram, topology: Topology | None, channel: Channel) 
     return program.lower(lowering_platforms=(topology.lowering,))
 
 
-def _compile_for(topology: Topology | None, lowered: Any, folder: str, passes: str) -> tuple[Any, list[Any]]:
+def _compile_for(topology: Topology | None, lowered: Any, options: dict[str, str | bool]) -> tuple[Any, list[Any]]:
     if topology is None:
-        compiled = lowered.compile(compiler_options=compiler_options(folder, passes))
+        compiled = lowered.compile(compiler_options=options)
         return compiled, devices_of(lowered, compiled.runtime_executable())
     # Not above: with JAX's own devices, what this file is about need not be there.
     from .simulated import cross_compile
 
     if problem := cross_compile.probe():
         raise UsageError(problem, "the targets cpu and local are compiled for without it")
-    found = cross_compile.compile_for(topology, lowered, folder, passes)
+    found = cross_compile.compile_for(topology, lowered, options)
     return found, found.devices
 
 

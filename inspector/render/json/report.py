@@ -32,6 +32,7 @@ from .sharding import (
     values_of,
 )
 from .subject import Failure, Message, Stage, Subject, message_of, stage_of
+from .validation import Validation, validation_of
 
 BOUNDARY = ("argument", "output")
 
@@ -86,6 +87,7 @@ class Report(Struct, frozen=True):
     suppressed: list[Suppressed]
     execution: Execution
     memory: Memory | None
+    validation: Validation | None
     cost: Cost | None
     messages: list[Message]
     passes: list[PassChange]
@@ -140,6 +142,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         suppressed=list(map(suppressed_of, found.suppressed)),
         execution=execution_of(found, details),
         memory=None if capture.memory is None else memory_of(capture.memory, found, details),
+        validation=None if capture.validation is None else validation_of(capture.validation),
         cost=None if found.cost is None else cost_of(found.cost),
         messages=list(map(message_of, found.messages)),
         passes=[

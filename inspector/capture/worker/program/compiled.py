@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 from jax._src import sharding_impls, tree_util
+from jax._src.lib import xla_client
 
 from ...protocol.events import Arguments, Memory, Outputs, Value
 from ..channel import Channel
@@ -84,10 +85,16 @@ def _on_mesh(sharding: Any, mesh: Any) -> Any:
     if parse is None or mesh is None or sharding is None:
         return None
     try:
-        (spec,) = parse(getattr(sharding, "_hlo_sharding", sharding), mesh)
+        (spec,) = parse(tiled(getattr(sharding, "_hlo_sharding", sharding)), mesh)
     except (ValueError, TypeError, NotImplementedError, AssertionError, StopIteration, AttributeError):
         return None
     return spec
+
+
+def tiled(sharding: Any) -> Any:
+    """A sharding of XLA's by tiles; JAX aborts on one by the axes of a mesh, which newer compilers give."""
+    known = xla_client.HloSharding.from_proto(sharding) if isinstance(sharding, xla_client.OpSharding) else sharding
+    return known.v3_to_v2_sharding() if hasattr(known, "v3_to_v2_sharding") else known
 
 
 def memory_of(compiled: Any) -> Memory | None:

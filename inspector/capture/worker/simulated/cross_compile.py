@@ -18,7 +18,7 @@ from jax._src.lib import xla_client
 from jax.interpreters import mlir
 
 from ...protocol.request import UsageError
-from ...protocol.workspace import compiler_options, read_optimized
+from ...protocol.workspace import read_optimized
 from ..program.structure import equations_of, place_of
 from .topology import Topology
 
@@ -79,8 +79,9 @@ class _Done(BaseException):
         self.compiled = compiled
 
 
-def compile_for(topology: Topology, lowered: Any, folder: str, passes: str) -> CrossCompiled:
+def compile_for(topology: Topology, lowered: Any, options: dict[str, str | bool]) -> CrossCompiled:
     """Compile, with the stages written to a folder; what the compiler raises passes through."""
+    folder = str(options["xla_dump_to"])
     own = getattr(compiler, ENTRY)
 
     def instead(backend: Any, module: Any, devices: Any, compile_options: Any, *rest: Any, **named: Any) -> Any:
@@ -101,7 +102,7 @@ def compile_for(topology: Topology, lowered: Any, folder: str, passes: str) -> C
 
     setattr(compiler, ENTRY, instead)
     try:
-        lowered.compile(compiler_options={**topology.compiler_options, **compiler_options(folder, passes)})
+        lowered.compile(compiler_options={**topology.compiler_options, **options})
     except _Done as done:
         return done.compiled
     finally:

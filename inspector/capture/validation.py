@@ -1,0 +1,166 @@
+"""Validation of a capture: the compiled program evaluated in a process of its own, and compared with the source."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from .events import fold
+from .model import Capture
+from .passes import place_of
+from .protocol.case import OPTIMIZED, PASSES, PROGRAM, SOURCE
+from .protocol.events import Progress
+from .protocol.request import Request
+from .protocol.values import Validation
+from .scratch import Scratch
+from .spawn import Cancellation, CaptureHandle, capture
+
+SECONDS = 60.0
+"""Seconds for which a program is evaluated, where nothing else is said."""
+
+START_S = 30.0
+"""Further seconds for the process to start and to end."""
+
+EVALUATE = __name__.replace("capture.validation", "evaluate")
+"""The module that evaluates; it needs numpy, which this process does not."""
+
+
+class _Evaluation:
+    """A running evaluation, which another thread may end."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        command = [sys.executable, "-m", EVALUATE, str(folder), str(seconds)]
+        # It ends when its standard input does, and so with this process.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._limit = seconds + START_S
+
+    def kill(self) -> None:
+        """End it."""
+        self._process.kill()
+
+    def result(self) -> Validation:
+        """Wait for the validation; of a process that died, why there is none."""
+        try:
+            output, errors = _drained(self._process, self._limit)
+        except subprocess.TimeoutExpired:
+            return Validation("not evaluated", reason=f"not evaluated in {self._limit - START_S:.0f} s")
+        finally:
+            self.kill()
+        if self._process.returncode == 0:
+            with suppress(msgspec.MsgspecError):
+                return msgspec.json.decode(output, type=Validation)
+        lines = errors.decode("utf-8", "replace").strip().splitlines()
+        said = lines[-1] if lines else f"exit status {self._process.returncode}"
+        return Validation("not evaluated", reason=f"the evaluating process ended: {said}")
+
+
+def _drained(process: subprocess.Popen[bytes], limit: float) -> tuple[bytes, bytes]:
+    """The output of a process whose standard input stays open until it ends."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    stdin, process.stdin = process.stdin, None  # `communicate` would close it at once
+    try:
+        return process.communicate(timeout=limit)
+    finally:
+        if stdin is not None:
+            stdin.close()
+
+
+def evaluated(folder: Path, seconds: float, cancellation: Cancellation | None = None) -> Validation:
+    """The validation of the case in a folder."""
+    evaluation = _Evaluation(folder, seconds)
+    if cancellation is not None:
+        cancellation.attach(evaluation)
+    return evaluation.result()
+
+
+def begin_validated(request: Request, seconds: float = SECONDS, kept: Path | None = None) -> CaptureHandle:
+    """Begin a capture that is validated at its end.
+
+    Where the compiled program differs, the files that show it are written to the folder `kept`.
+    """
+    cancellation = Cancellation()
+    captures = _validated(request, seconds, kept, cancellation)
+    return CaptureHandle(request, chain([next(captures)], captures), cancellation)
+
+
+def _validated(request: Request, seconds: float, kept: Path | None, cancellation: Cancellation) -> Iterator[Capture]:
+    with Scratch() as folder:
+        latest = Capture()
+        for latest in capture(replace(request, case=str(folder)), cancellation):
+            if not latest.complete:
+                yield latest
+        if not latest.complete or cancellation.cancelled:
+            return
+        running = replace(latest, complete=False, progress=Progress("evaluate", sum(latest.timings.values())))
+        yield running
+        begun = time.monotonic()
+        validation = evaluated(folder, seconds, cancellation)
+        if validation.status == "differs" and not cancellation.cancelled:
+            again = replace(request, case=str(folder), case_passes=True, live=False, probe="none", passes="")
+            deque(capture(again, cancellation), maxlen=0)
+            validation = evaluated(folder, seconds, cancellation)
+            if kept is not None and validation.status == "differs":
+                validation = replace(validation, reproduction=keep(folder, kept, latest, validation))
+        timings = {**latest.timings, "evaluate": time.monotonic() - begun}
+        yield replace(fold(latest, validation), timings=timings)
+
+
+def keep(folder: Path, kept: Path, captured: Capture, validation: Validation) -> str:
+    """Copy the files of a case that show a difference, and how to see it; the folder as text."""
+    kept.mkdir(parents=True, exist_ok=True)
+    for name in (SOURCE, OPTIMIZED, PROGRAM, "inputs.npz"):
+        shutil.copy(folder / name, kept / name)
+    stablehlo = captured.stage("stablehlo")
+    if stablehlo is not None:
+        (kept / "source.stablehlo.mlir").write_bytes(stablehlo.source.data)
+    found = validation.differing_pass
+    if found is not None:
+        (kept / PASSES).mkdir(exist_ok=True)
+        paths = [path for path in sorted((folder / PASSES).glob("*.txt")) if place_of(path.name) is not None]
+        names = (found.file_before, found.file_after)
+        for path in paths:
+            if path.name in names:
+                shutil.copy(path, kept / PASSES / path.name)
+    (kept / "validation.json").write_text(json.dumps(msgspec.to_builtins(validation), indent=1) + "\n")
+    (kept / "README.md").write_text(_readme(captured, validation))
+    return str(kept)
+
+
+def _readme(captured: Capture, validation: Validation) -> str:
+    subject = captured.subject
+    assert subject is not None
+    lines = [
+        f"# {subject.function} on {subject.target} is compiled to a program that computes something else",
+        "",
+        f"JAX {subject.jax}, jaxlib {subject.jaxlib}, {validation.compiler or 'compiler version unknown'}",
+        "",
+        f"Evaluated in exact arithmetic, {SOURCE} and {OPTIMIZED} differ by {validation.error:.2g} of an output's"
+        " largest element:",
+        "",
+        *(
+            f"- {each.path}: {each.elements} elements on {len(each.devices)} devices"
+            for each in validation.outputs
+            if each.devices
+        ),
+    ]
+    if validation.differing_pass is not None:
+        found = validation.differing_pass
+        lines += ["", f"First pass after which they differ: {found.name} ({found.pipeline})"]
+    if validation.first is not None:
+        lines += [f"First instruction that differs: {validation.first.name} {validation.first.place}"]
+    files = (
+        f"{SOURCE}: the HLO given to the compiler. {OPTIMIZED}: the HLO that it returned. inputs.npz: the arguments."
+    )
+    return "\n".join([*lines, "", files, "", "To see it again: shardscope validate FOLDER", ""])

@@ -1,0 +1,109 @@
+"""Evaluate a compiled program without its target, and compare it with the program that the compiler was given.
+
+  shardscope validate script.py:step --target tpu:v5e:2x4
+  shardscope validate script.py:step --target tpu:v5e:2x4 --target gpu:h100:8
+  shardscope validate REPRODUCTION                              (the folder that a difference was written to)
+
+Both programs are evaluated on all devices, in exact arithmetic: what differs is algebra, not rounding. The exit status
+is 0 where all outputs are equal, 1 where one differs, and 2 where the program could not be evaluated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from shardscope.commands.capturing import add_capture_options, request_of, settings_of, watched
+from shardscope.commands.numbers import seconds, whole
+from shardscope.commands.output import add_output_options, exit_code, write_report, write_result
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.model import Capture, Validation
+from shardscope.inspector.capture.protocol.case import PROGRAM
+from shardscope.inspector.capture.protocol.request import Request, split_function
+from shardscope.inspector.capture.validation import SECONDS, begin_validated, evaluated
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.overview import subject_text
+from shardscope.inspector.render.printable import printable
+from shardscope.inspector.render.validation import time_text, validation_lines
+from shardscope.policies import policy_of
+
+CODES = {"same": ExitCode.DONE, "differs": ExitCode.FINDINGS, "not evaluated": ExitCode.USAGE}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("function", help="script.py:function, a sample's name, or the folder of a reproduction")
+    parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="arguments for the script (its sys.argv)")
+    add_capture_options(parser, one_target=False)
+    parser.add_argument(
+        "--target", action="append", metavar="TARGET", help="compile for this target; repeat it for several"
+    )
+    add_validation_options(parser)
+    parser.add_argument("--seed", type=whole(0, (1 << 31) - 1), default=0, metavar="N", help="seed of synthetic values")
+    add_output_options(parser, "report", "reports", screen=False)
+
+
+def add_validation_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--seconds` and `--reproduction`."""
+    parser.add_argument(
+        "--seconds",
+        type=seconds,
+        default=SECONDS,
+        metavar="S",
+        help=f"evaluate for at most S seconds (default: {SECONDS:.0f})",
+    )
+    parser.add_argument(
+        "--reproduction",
+        metavar="FOLDER",
+        help="where the files that show a difference are written (default: NAME.TARGET.validation)",
+    )
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """Validate for each target, and return the worst result."""
+    if (Path(options.function) / PROGRAM).exists():
+        found = evaluated(Path(options.function), options.seconds)
+        _write(_text(found), options)
+        return CODES[found.status]
+    settings = settings_of(options.function)
+    usual = settings.configuration.target
+    targets = options.target or ([usual] if isinstance(usual, str) else list(usual or ("cpu",)))
+    code = ExitCode.DONE
+    for target in dict.fromkeys(targets):
+        request = replace(
+            request_of(options, options.function, settings, target=target), seed=options.seed, argv=tuple(options.argv)
+        )
+        last = watched(begin_validated(request, options.seconds, kept_in(request, options)), quiet=options.quiet)
+        report = inspect(last, policy_of(settings))
+        if options.format != "text" or last.validation is None:
+            code = max(code, write_report(report, options.format, options))
+        else:
+            _write("\n".join((subject_text(report), _text(last.validation))), options)
+        code = max(code, code_of(last))
+    return code
+
+
+def kept_in(request: Request, options: argparse.Namespace) -> Path:
+    """The folder for the files that show a difference."""
+    if options.reproduction is not None:
+        return Path(options.reproduction)
+    place, name = split_function(request.function)
+    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{Path(place).stem} {name} {request.target}").strip("-")
+    return Path(f"{words}.validation")
+
+
+def code_of(capture: Capture) -> ExitCode:
+    """Return the exit status of a validated capture."""
+    return exit_code(capture) if capture.validation is None else CODES[capture.validation.status]
+
+
+def _text(found: Validation) -> str:
+    return "\n".join((*(printable(line.text) for line in validation_lines(found)), time_text(found)))
+
+
+def _write(text: str, options: argparse.Namespace) -> None:
+    output = None if options.output == "-" else options.output
+    if not options.quiet or output is not None:
+        write_result(f"{text}\n".encode(), output)
