@@ -19,6 +19,7 @@ from .cost.places import Machine, machine_of
 from .cost.schedule import Schedule
 from .findings.judge import with_findings
 from .findings.policy import EVERYTHING, Policy
+from .findings.settled import settled
 from .ir.derived import derived
 from .ir.program import Program
 from .ir.stage import ParsedStage
@@ -35,12 +36,17 @@ COMPILED = ("hlo", "hlo-spmd", "hlo-before")
 """Stages in order of preference: the first one present is listed; before the partitioner, StableHLO says the same."""
 
 
-@collection_paused()
 def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
     """Everything that can be said of what was recorded so far, with the findings that are wanted.
 
     Of a program that was inspected before nothing is read again.
     """
+    return settled(suspected(captured, policy))
+
+
+@collection_paused()
+def suspected(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
+    """The same with findings as the rules make them, before it is known which fixes help."""
     program = Program(captured) if isinstance(captured, Capture) else captured
     capture, jaxpr = program.capture, program.jaxpr
     variance = () if jaxpr is None else variance_of(jaxpr)

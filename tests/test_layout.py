@@ -40,6 +40,7 @@ INNER_ORDER = (
     "selection",
     "findings",
     "pipeline",
+    "experiments",
     "traces",
     "trace_errors",
     "diff",

@@ -35,9 +35,12 @@ IDLE_WAIT_S = 0.5
 
 
 class Improve(Protocol):
-    """Makes a better report of one that is complete, which may take minutes; `tell` hears what is being done."""
+    """Makes a better report of one that is complete, which may take minutes.
 
-    def __call__(self, report: Report, *, tell: Callable[[str], None]) -> Report: ...
+    `tell` hears what is being done, and `show` gets each report that is better than the one before.
+    """
+
+    def __call__(self, report: Report, *, tell: Callable[[str], None], show: Callable[[Report], None]) -> Report: ...
 
 
 class View(Record, frozen=True):
@@ -187,9 +190,12 @@ class Analyst:
                 self._post(message)
 
         try:
-            answer: Message = self._reported(
-                improve(report, tell=lambda what: post(self.Improving(report.capture, what)))
+            better = improve(
+                report,
+                tell=lambda what: post(self.Improving(report.capture, what)),
+                show=lambda now: post(self._reported(now)),
             )
+            answer: Message = self._reported(better)
         except Exception as error:
             answer = self.Broke(f"{type(error).__name__}: {error}")
         post(answer)

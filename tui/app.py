@@ -22,7 +22,7 @@ from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
 from ..inspector.render.printable import printable
 from ..inspector.report import Report
-from ..inspector.trace_errors.explain import explained_or_verified
+from ..inspector.trace_errors.explain import explained_or_tried
 from ..inspector.traces.ranks import RankComparison
 from ..inspector.traces.trace import Trace
 from .analyst import Improve
@@ -48,18 +48,18 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
 
 
 def show_live(
-    begun: CaptureHandle, policy: Policy = EVERYTHING, *, verify: bool = False, watch: bool = False
+    begun: CaptureHandle, policy: Policy = EVERYTHING, *, seconds: float | None = None, watch: bool = False
 ) -> Capture:
     """Show a capture as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
 
-    A function that does not trace is explained; `verify` tries the fixes of findings. With `watch` it is captured again
-    whenever a file of it is saved.
+    A function that does not trace is explained; fixes of findings are tried for so many `seconds`, as many as the
+    compilation took where that is None. With `watch` it is captured again whenever a file of it is saved.
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
     loop = EditLoop(begun.request, watch)
 
-    def improve(report: Report, *, tell: Callable[[str], None]) -> Report:
-        return explained_or_verified(report, loop.request, policy, verify=verify, tell=tell)
+    def improve(report: Report, *, tell: Callable[[str], None], show: Callable[[Report], None]) -> Report:
+        return explained_or_tried(report, loop.request, policy, seconds=seconds, tell=tell, show=show)
 
     try:
         ShardscopeApp(feed, policy=policy, improve=improve, loops=(loop,)).run()

@@ -11,7 +11,7 @@ from ..inspector.capture.model import CaptureError
 from ..inspector.capture.protocol.request import Request
 from ..inspector.capture.spawn import CaptureHandle, begin
 from ..inspector.diff.diff import Diff, diff
-from ..inspector.findings.fixes.apply import captured_with
+from ..inspector.experiments.edited import captured_with
 from ..inspector.findings.policy import Policy
 from ..inspector.pipeline import inspect
 from ..inspector.report import Finding, Report

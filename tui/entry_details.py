@@ -8,7 +8,7 @@ from textual.content import Content
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.diff.passes import PassChange
-from ..inspector.findings.fixes.apply import diff_of
+from ..inspector.experiments.edited import diff_of
 from ..inspector.render.finding_facts import fixes_shown, verdict
 from ..inspector.render.table import Detail, Row, Table, plain_text
 from ..inspector.render.tables.captured import arguments, problems
@@ -106,7 +106,7 @@ def explanation_details(report: Report, width: int) -> Iterator[Content]:
         yield from folded(data(f"{number}. {step.what}   {step.source.text()}".rstrip()), width)
     for fix in fixes_shown(found):
         yield Content("")
-        yield from folded(data(verdict(fix), "bold $success" if fix.verified else "$warning"), width)
+        yield from folded(data(verdict(fix), "bold $success" if fix.helps else "$warning"), width)
         yield from folded(data(fix.title), width)
         yield from code_lines("\n".join(diff_of(report.program, fix)[2:]), width)
     yield Content("")

@@ -69,7 +69,7 @@ def _failure(report: Report, width: int) -> Iterator[Part]:
     for number, step in enumerate(found.steps, 1):
         lines += _indented(data(f"{number}. {step.what}   {step.source.text()}".rstrip()), width)
     for fix in fixes_shown(found):
-        verdict_style = "$success" if fix.verified else "$warning"
+        verdict_style = "$success" if fix.helps else "$warning"
         lines += _indented(Content.assemble(data(f"{verdict(fix)}: ", verdict_style), data(fix.title)), width)
     yield Part(tuple(lines), why)
 

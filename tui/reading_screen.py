@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
-from ..inspector.findings.fixes.apply import diff_of
+from ..inspector.experiments.edited import diff_of
 from ..inspector.report import Finding, Report
 from .entry_details import entry_details
 from .key_footer import KeyFooter

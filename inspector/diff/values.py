@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...parsers.record import Record
 from ..capture.model import Execution, OutputSummary
-from ..findings.fixes.numbers import distance
+from ..experiments.values import distance
 from ..ir.types import jax_type
 
 

@@ -94,7 +94,7 @@ WIDTH = 100
 
 def rule_text(rule: Rule) -> str:
     """One rule, in full."""
-    parts = [("finds", rule.finds), ("why", rule.why), ("evidence", rule.proof), ("--verify", _trial(rule))]
+    parts = [("finds", rule.finds), ("why", rule.why), ("evidence", rule.proof), ("trials", _trial(rule))]
     if rule.threshold is not None:
         parts.append(("settings", _threshold(rule)))
     words = "".join(f"{fill(f'  {name:<9}{text}', WIDTH, subsequent_indent=' ' * 11)}\n" for name, text in parts)
@@ -108,7 +108,7 @@ def _threshold(rule: Rule) -> str:
 
 
 def _trial(rule: Rule) -> str:
-    return f"tries {rule.tries}" if rule.tries else f"tries no fix: {rule.by_hand}"
+    return rule.tries or f"none: {rule.by_hand}"
 
 
 def rules_text(rules: Iterable[Rule]) -> str:
@@ -129,7 +129,7 @@ def _page(rule: Rule) -> str:
     return (
         f"\n## {rule.id} {rule.slug}\n\n{fill(rule.finds, 120)}\n\n**Severity:** {rule.severity}\n\n"
         f"{fill(f'**Why.** {rule.why}', 120)}\n\n{fill(f'**Evidence.** {rule.proof}', 120)}\n\n"
-        f"{fill(f'`--verify` {_trial(rule)}.', 120)}\n\n{settings}"
+        f"{fill(f'**Trials.** {_trial(rule)}.', 120)}\n\n{settings}"
         f"```python\n# faulty\n{rule.faulty}\n\n# repaired\n{rule.repaired}\n```\n"
     )
 

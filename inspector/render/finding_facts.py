@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..report import SEVERITIES, Explanation, Finding, Fix, Report, Suppression, Trial, file_and_line
-from ..units import format_bytes, format_seconds, plural
+from ..report import SEVERITIES, Experiment, Explanation, Finding, Fix, Report, Suppression, file_and_line
+from ..units import format_bytes, format_count, format_seconds, plural
 
 MAX_RELATED = 4
 """Other places of one finding that are shown."""
@@ -45,33 +45,50 @@ def evidence(found: Finding) -> list[tuple[str, str]]:
     return lines
 
 
-def fix_facts(found: Finding) -> list[tuple[str, str]]:
-    """The fix, what it saves, and what came of trying it."""
+def fix_facts(found: Finding, *, in_full: bool = True) -> list[tuple[str, str]]:
+    """The fixes that were tried and help, each with what came of it, else the first idea; `in_full`, all others too."""
     lines = []
-    if found.fixes:
-        lines.append(("fix", found.fixes[0].title))
-    if found.saved_bytes is not None:
-        seconds = "" if found.saved_seconds is None else f", {format_seconds(found.saved_seconds)}"
-        lines.append(("saves", f"{format_bytes(found.saved_bytes)} per device per step{seconds}"))
-    if found.trial is not None:
-        lines.append(("verified" if found.trial.verified else "not verified", trial_text(found.trial)))
-    return lines
+    helping = [fix for fix in found.fixes if fix.helps]
+    for fix in helping:
+        lines += [("fix", fix.title), ("tried", experiment_text(fix.experiment))]
+    ideas = [fix for fix in found.fixes if fix.state in ("idea", "untried")]
+    for fix in ideas if in_full else [] if helping else ideas[:1]:
+        why = f"not tried: {fix.why}" if fix.why else "not tried"
+        lines.append(("idea", f"{fix.title} ({why})" if in_full else fix.title))
+    others = [fix for fix in found.fixes if fix not in ideas and not fix.helps]
+    return [*lines, *((fix.state, _failed(fix)) for fix in others if in_full)]
 
 
-def trial_text(trial: Trial) -> str:
-    """`the finding is gone; all-reduce x 2 → 1; 448 B → 224 B in all; values equal`."""
-    parts = [trial.why]
-    before, after = dict(trial.before), dict(trial.after)
-    for name in dict.fromkeys((*before, *after)):
-        if before.get(name, 0) != after.get(name, 0):
-            parts.append(f"{name} {before.get(name, 0)} → {after.get(name, 0)}")
-    if trial.bytes_before is not None and trial.bytes_after is not None:
-        parts.append(f"{format_bytes(trial.bytes_before)} → {format_bytes(trial.bytes_after)} sent per device per step")
-    if trial.seconds_before is not None and trial.seconds_after is not None:
-        parts.append(f"{format_seconds(trial.seconds_before)} → {format_seconds(trial.seconds_after)}")
-    if trial.values != "not compared":
-        parts.append(f"values {trial.values}{f': {_changes(trial)}' if trial.changes else ''}")
-    return "; ".join(parts)
+def _failed(fix: Fix) -> str:
+    """`leave out the constraint: no fewer bytes are sent; 24.8 → 24.8 MiB`."""
+    done = fix.experiment or Experiment("untried")
+    changes = f" ({_changes(done)})" if done.changes else ""
+    return "; ".join(filter(None, (f"{fix.title}: {done.why}{changes}", experiment_text(done))))
+
+
+def experiment_text(done: Experiment | None) -> str:
+    """`197 → 149 MiB, est. 31 → 24 ms, memory 1.0 → 1.2 GiB, values equal`: per device and step."""
+    if done is None:
+        return ""
+    before, after = done.before, done.after
+    parts = []
+    if before.bytes is not None and after.bytes is not None:
+        parts.append(f"{_from_to(format_bytes(before.bytes), format_bytes(after.bytes))} sent")
+    if before.seconds is not None and after.seconds is not None:
+        parts.append(f"est. {_from_to(format_seconds(before.seconds), format_seconds(after.seconds))}")
+    if before.flops and after.flops and not 0.99 < after.flops / before.flops < 1.01:
+        parts.append(f"{_from_to(format_count(before.flops), format_count(after.flops))} FLOP")
+    if before.memory and after.memory and not 0.99 < after.memory / before.memory < 1.01:
+        parts.append(f"memory {_from_to(format_bytes(before.memory), format_bytes(after.memory))}")
+    if parts or done.values != "not compared":
+        parts.append("values not compared" if done.values == "not compared" else f"values {done.values}")
+    return ", ".join(parts)
+
+
+def _from_to(before: str, after: str) -> str:
+    """`197 → 149 MiB`: the unit once where both have the same."""
+    number, _, unit = before.partition(" ")
+    return f"{number if len(unit) > 1 and after.endswith(f' {unit}') else before} → {after}"
 
 
 def where(found: Finding) -> str:
@@ -95,25 +112,25 @@ def failure_text(report: Report) -> str:
 
 def fixes_shown(found: Explanation) -> Sequence[Fix]:
     """The fixes that work; all of them if none does."""
-    working = [fix for fix in found.fixes if fix.verified]
+    working = [fix for fix in found.fixes if fix.helps]
     return working or found.fixes
 
 
 def verdict(fix: Fix) -> str:
     """The result of trying a fix."""
-    if fix.trial is None:
+    if fix.experiment is None:
         return "not tried"
-    if not fix.verified:
-        return f"fixes this, but then tracing fails ({fix.trial.why})"
-    match fix.trial.values:
+    if not fix.helps:
+        return f"fixes this, but then tracing fails ({fix.experiment.why})"
+    match fix.experiment.values:
         case "equal" | "close":
             return "traces and keeps the numbers"
         case "differ":
-            return f"traces and changes the numbers ({_changes(fix.trial)})"
+            return f"traces and changes the numbers ({_changes(fix.experiment)})"
     return "traces; what it gives was not compared"
 
 
-def _changes(trial: Trial) -> str:
+def _changes(trial: Experiment) -> str:
     """`result[0], its norm 2.2 → 4.4`, of the first results that a change gives otherwise."""
     rest = len(trial.changes) - MAX_RELATED
     return "; ".join((*trial.changes[:MAX_RELATED], *([f"and {rest} more"] if rest > 0 else [])))

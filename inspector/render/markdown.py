@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..check.verdict import Verdict
 from ..diff.diff import Diff
 from ..diff.headline import headline
-from ..findings.fixes.apply import diff_of
+from ..experiments.edited import diff_of
 from ..report import Finding, Report
 from ..units import plural
 from .finding_facts import counted, facts, fixes_shown, verdict, where

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...parsers.source import Frame
-from ..findings.fixes.apply import edited
+from ..experiments.edited import edited
 from ..findings.rule import Rule
 from ..findings.rules import RULES
 from ..ir.program import Program
@@ -87,7 +87,7 @@ def _result(found: Finding, program: Program) -> Json:
             "axes": [printable(str(axis)) for axis in found.axes],
             "savedBytes": found.saved_bytes,
             "savedSeconds": found.saved_seconds,
-            "verified": None if found.trial is None else found.trial.verified,
+            "verified": None if found.experiment is None else found.experiment.helps,
         },
     }
     if found.related:
@@ -96,9 +96,9 @@ def _result(found: Finding, program: Program) -> Json:
     if len(found.place.source.stack) > 1:
         frames = [{"location": _physical(frame, program)} for frame in found.place.source.stack]
         result["stacks"] = [{"message": _message("where it comes from"), "frames": frames}]
-    fixes = [fix for fix in found.fixes if fix.edits and edited(program, fix.edits) is not None]
+    fixes = [fix for fix in found.fixes if fix.helps and edited(program, fix.edits) is not None]
     if fixes:
-        result["fixes"] = [_fix(fix, program) for fix in sorted(fixes, key=lambda fix: not fix.verified)]
+        result["fixes"] = [_fix(fix, program) for fix in fixes]
     return result
 
 

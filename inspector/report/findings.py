@@ -54,51 +54,86 @@ class Edit(Record, frozen=True):
     text: str
 
 
-class Trial(Record, frozen=True):
-    """The result of applying a fix to a copy of the source.
+State = Literal["tried", "untried", "idea", "not helping", "does not trace", "values differ"]
+"""States of a change: `tried` helps, an `idea` is no edit, and the last three were tried and are no fixes."""
 
-    `verified` where the finding is gone and everything else is as good as before, or where a function traces that did
-    not; `why` says so in words, or what was in the way. Collectives are counted by kind and axes, and bytes are those
-    that a device sends in one run. `values` are those of a run; `changes` are the results that differ, and how.
+Values = Literal["equal", "close", "differ", "not compared"]
+
+
+class Measured(Record, frozen=True):
+    """One side of an experiment, per device and step: executions of collectives by kind and axes, the bytes sent, by
+    axes and in all, the estimated time on the target, peak memory, FLOPs of matrix products; None where not known.
+
+    `held` are the bytes of arguments and results, which stay between steps; `later` those that the next step sends to
+    get its arguments from the results of this one.
     """
 
-    verified: bool
-    why: str
-    before: tuple[tuple[str, int], ...] = ()
-    after: tuple[tuple[str, int], ...] = ()
-    bytes_before: int | None = None
-    bytes_after: int | None = None
-    seconds_before: float | None = None
-    seconds_after: float | None = None
-    values: Literal["equal", "close", "differ", "not compared"] = "not compared"
+    collectives: tuple[tuple[str, int], ...] = ()
+    by_axes: tuple[tuple[str, int], ...] = ()
+    bytes: int | None = None
+    seconds: float | None = None
+    memory: int | None = None
+    flops: int | None = None
+    held: int | None = None
+    later: int = 0
+
+
+class Experiment(Record, frozen=True):
+    """A change that was made in a copy of the source, compiled, and compared with the unchanged program.
+
+    `why` says what was in the way. `values` are those of a run on the same inputs; `changes` are the results that
+    differ, and how. `gone` and `new` are rules of which there are fewer and more findings.
+    """
+
+    state: State
+    why: str = ""
+    before: Measured = Measured()
+    after: Measured = Measured()
+    values: Values = "not compared"
     changes: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+
+    @property
+    def helps(self) -> bool:
+        """True if the change is worth making: the only state that is shown as a fix."""
+        return self.state == "tried"
 
     @property
     def bytes_saved(self) -> int | None:
         """Bytes that a device sends less; None where that is not known."""
-        return None if self.bytes_before is None or self.bytes_after is None else self.bytes_before - self.bytes_after
+        before, after = self.before.bytes, self.after.bytes
+        return None if before is None or after is None else before - after
 
     @property
     def seconds_saved(self) -> float | None:
-        """The time by which the program is faster; None where that is not known."""
-        before, after = self.seconds_before, self.seconds_after
+        """The time by which the program is faster on the target; None where that is not known."""
+        before, after = self.before.seconds, self.after.seconds
         return None if before is None or after is None else before - after
 
 
 class Fix(Record, frozen=True):
-    """A change that fixes something: `title` on one line, and the edits that make it; without edits it is advice.
+    """A change that may fix something: `title` on one line, and the edits that make it; without edits it is an idea.
 
-    `trial` says how the edits were found to work, None where they were not tried.
+    `experiment` is what came of making it, None where it was not tried; then `why` says why not, where that is known.
     """
 
     title: str
     edits: tuple[Edit, ...] = ()
-    trial: Trial | None = None
+    experiment: Experiment | None = None
+    why: str = ""
 
     @property
-    def verified(self) -> bool:
-        """True if it was tried, and works."""
-        return self.trial is not None and self.trial.verified
+    def helps(self) -> bool:
+        """True if it was tried, and is worth making."""
+        return self.experiment is not None and self.experiment.helps
+
+    @property
+    def state(self) -> State:
+        """The state of the experiment, or why there is none."""
+        if self.experiment is not None:
+            return self.experiment.state
+        return "untried" if self.edits and not self.why else "idea"
 
 
 class Finding(Record, frozen=True):
@@ -108,8 +143,10 @@ class Finding(Record, frozen=True):
     where one level says so, `possible` where it depends on what is not known. `evidence` are names and texts, `fixes`
     alternatives in the user's own names, the likeliest first. `subject` names the value or operation that it is about,
     where one line can have several: findings that differ in its numbers alone are alike. `saved_bytes` are those that a
-    device sends less in one execution, `saved_seconds` is the time of that on the target. Errors `of_gradients` come
-    before others, which may follow from them: a norm of wrong gradients is summed of values that are alike.
+    device sends less in one step, `saved_seconds` is the time of that on the target: as measured by an experiment, else
+    None. `expected` are both as the rule expects them, for the order of experiments; they are not shown. Errors
+    `of_gradients` come before others, which may follow from them: a norm of wrong gradients is summed of values that
+    are alike.
     """
 
     rule: str
@@ -126,6 +163,7 @@ class Finding(Record, frozen=True):
     saved_seconds: float | None = None
     subject: str = ""
     of_gradients: bool = False
+    expected: tuple[int | None, float | None] = (None, None)
 
     @property
     def rank(self) -> tuple[int, bool, bool]:
@@ -134,17 +172,23 @@ class Finding(Record, frozen=True):
         return SEVERITIES.index(self.severity), is_later, any(axis.sub is not None for axis in self.axes)
 
     @property
+    def advised(self) -> Fix | None:
+        """The first fix that helps, else the first that was not tried."""
+        hoped = [fix for fix in self.fixes if fix.state in ("idea", "untried")]
+        return next((fix for fix in self.fixes if fix.helps), next(iter(hoped), None))
+
+    @property
     def proposal(self) -> Fix | None:
-        """The fix to show as edits: the verified one, else the first that was tried, else the only one with edits."""
+        """The fix to show as edits: the first that helps, else one that was tried, else the only one with edits."""
         editable = [fix for fix in self.fixes if fix.edits]
-        tried = [fix for fix in editable if fix.trial is not None]
-        best = sorted(tried, key=lambda fix: not fix.verified) or (editable if len(editable) == 1 else [])
+        tried = [fix for fix in editable if fix.experiment is not None]
+        best = sorted(tried, key=lambda fix: not fix.helps) or (editable if len(editable) == 1 else [])
         return best[0] if best else None
 
     @property
-    def trial(self) -> Trial | None:
-        """The result of trying the proposal."""
-        return None if self.proposal is None else self.proposal.trial
+    def experiment(self) -> Experiment | None:
+        """The experiment with the proposal."""
+        return None if self.proposal is None else self.proposal.experiment
 
 
 class Suppression(Record, frozen=True):

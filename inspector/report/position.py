@@ -12,6 +12,8 @@ from ...parsers.source import Frame
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 """A file of an installed package, and that package."""
 
+_PYTHON = os.path.dirname(os.__file__) + os.sep
+
 Confidence = Literal["exact", "name", "shape", "none"]
 
 
@@ -90,6 +92,11 @@ def own_frames(stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
     own = packages[-1][1] if stack and packages[-1] is not None and None not in packages else None
     names = (None if package is None else package[1] for package in packages)
     return tuple(frame for frame, name in zip(stack, names, strict=True) if name == own)
+
+
+def is_installed(file: str) -> bool:
+    """Return whether a file belongs to an installed package, or to Python."""
+    return _INSTALLED.search(file) is not None or os.path.normpath(file).startswith(_PYTHON)
 
 
 def library_text(frame: Frame) -> str:

@@ -84,6 +84,11 @@ class Report(Record, frozen=True):
         """The recorded capture."""
         return self.program.capture
 
+    @property
+    def untried(self) -> bool:
+        """True if there are changes that were not tried."""
+        return any(fix.state == "untried" for found in self.findings for fix in found.fixes)
+
     def could_be_read(self, stage: str) -> bool:
         """Return whether all of a stage's text could be read: if not, it may hold more than is known."""
         found = self.program.stage(stage)

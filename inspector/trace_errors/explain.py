@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 
 from ..capture.model import Execution
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
-from ..findings.fixes.apply import captured_with
-from ..findings.fixes.numbers import Comparison, compared, for_numbers
-from ..findings.fixes.verify import verified
+from ..experiments.edited import captured_with
+from ..experiments.lab import tried
+from ..experiments.values import Comparison, compared, for_numbers
 from ..findings.policy import Policy
 from ..pipeline import inspect
-from ..report import Explanation, Fix, Report, Trial
+from ..report import Experiment, Explanation, Fix, Report
 from . import carries, explicit, explicit_bodies, mapped_arguments, operations, specs, unreduced, whole
 from .failed import Failed
 
@@ -106,25 +106,26 @@ class _Trials:
         for fix in [each for each in fixes if each.edits][:MAX_TRIALS]:
             if fix.title not in traced:
                 self._tell("trying a change")
-                tried = replace(fix, trial=self._trial(fix))
-                if tried.verified:
+                found = replace(fix, experiment=self._trial(fix))
+                if found.helps:
                     traced.add(fix.title)
-                    yield tried
-                elif tried.trial is not None:
-                    others.setdefault(fix.title, tried)
+                    yield found
+                elif found.experiment is not None:
+                    others.setdefault(fix.title, found)
         yield from (fix for title, fix in others.items() if title not in traced)
         yield from (fix for fix in fixes if not fix.edits and fix.title not in traced)
 
-    def _trial(self, fix: Fix) -> Trial | None:
+    def _trial(self, fix: Fix) -> Experiment | None:
         """The result of a change; None where it could not be tried, or the error is still there, or is unknown."""
         found = captured_with(self._program, self._request, fix.edits)
         if found is None:
             return None
         if found.failure is not None and found.failure.phase != "run":
             has_gone = next(_explainers(found.failure.said), (None,))[0] not in (None, self._explain)
-            return Trial(False, found.failure.message.partition("\n")[0].rstrip(" :")) if has_gone else None
+            said = found.failure.message.partition("\n")[0].rstrip(" :")
+            return Experiment("does not trace", said) if has_gone else None
         numbers = compared(self._unchecked, found.execution) if self._runs else Comparison("not compared")
-        return Trial(True, "", values=numbers.values, changes=numbers.changes)
+        return Experiment("tried", values=numbers.values, changes=numbers.changes)
 
     @cached_property
     def _unchecked(self) -> Execution | None:
@@ -134,15 +135,16 @@ class _Trials:
         return next(filter(None, (each.execution for each in captures)), None)
 
 
-def explained_or_verified(
+def explained_or_tried(
     report: Report,
     request: Request,
     policy: Policy,
     *,
-    verify: bool,
+    seconds: float | None = None,
     tell: Callable[[str], None] = lambda what: None,
+    show: Callable[[Report], None] = lambda report: None,
 ) -> Report:
-    """The report of a request, explained where it failed, else with its fixes tried if they are to be verified."""
+    """The report of a request, explained where it failed, else with what came of trying fixes for so many seconds."""
     if report.capture.failure is not None:
         return explained(report, request, tell)
-    return verified(report, request, partial(inspect, policy=policy), tell) if verify else report
+    return report if seconds == 0 else tried(report, request, policy, seconds, tell, show)

@@ -11,6 +11,7 @@ from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, get_args
 
+from shardscope.commands.numbers import whole
 from shardscope.configuration import Found, Severity
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import STAGES, Capture, Failure
@@ -213,9 +214,28 @@ def add_finding_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def verifies(options: argparse.Namespace, found: Found) -> bool:
-    """Return whether fixes are to be tried."""
-    return options.verify or found.configuration.verify
+MAX_TRIAL_S = 3600
+"""Seconds for which changes can be tried; `--verify` takes them all."""
+
+
+def add_trial_options(parser: argparse.ArgumentParser) -> None:
+    """`--try` and `--verify`."""
+    parser.add_argument(
+        "--try",
+        dest="try_for",
+        type=whole(0, MAX_TRIAL_S),
+        metavar="SECONDS",
+        help="try changes for so long: each is made in a copy of the source, compiled and compared; 0 for none"
+        " (default: as long as the program took to compile, at least 2 and at most 20)",
+    )
+    parser.add_argument("--verify", action="store_true", help="try all changes, however long it takes")
+
+
+def trial_seconds(options: argparse.Namespace, found: Found) -> float | None:
+    """Return the seconds for which changes are tried; None for as many as the compilation took."""
+    if options.try_for is not None:
+        return float(options.try_for)
+    return float(MAX_TRIAL_S) if options.verify or found.configuration.verify else None
 
 
 def failed(code: ExitCode, report: Report, options: argparse.Namespace, found: Found) -> ExitCode:

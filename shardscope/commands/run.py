@@ -21,7 +21,7 @@ from itertools import chain
 
 from shardscope.commands.capturing import add_capture_options, request_of, settings_of
 from shardscope.commands.numbers import whole
-from shardscope.commands.output import add_finding_options, add_output_options
+from shardscope.commands.output import add_finding_options, add_output_options, add_trial_options
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
@@ -99,11 +99,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         const="all",
         help="record every pass that changes the program",
     )
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="apply each fix to a copy of the source, capture again and compare",
-    )
+    add_trial_options(parser)
     parser.add_argument(
         "--watch", action="store_true", help="on the screen: capture again whenever a file of the program is saved"
     )

@@ -15,7 +15,7 @@ from shardscope.commands.output import (
     failed,
     prepare_output,
     reported_last,
-    verifies,
+    trial_seconds,
     write_beginning,
     write_comparison,
     write_report,
@@ -48,9 +48,9 @@ def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> E
     if format == "tui":
         from shardscope.tui.app import show_live
 
-        last = show_live(begun, policy, verify=verifies(options, settings), watch=options.watch)
+        last = show_live(begun, policy, seconds=trial_seconds(options, settings), watch=options.watch)
     else:
-        is_text = format == "text" and options.output in (None, "-") and not verifies(options, settings)
+        is_text = format == "text" and options.output in (None, "-")
         program, beginning = _analyzed(begun, policy, options, is_shown=is_text)
         last = program.capture
     with ExitStack() as stack:
@@ -129,13 +129,12 @@ def _keep(last: Capture, path: str | Path | None, stack: ExitStack) -> None:
 def _report(
     last: Capture | Program, request: Request, policy: Policy, options: argparse.Namespace, settings: Found
 ) -> Report:
-    """The report, with why the function does not trace, or with what came of trying fixes if that is wanted."""
+    """The report, with why the function does not trace, or with what came of trying fixes."""
     with progress("analyzing", quiet=options.quiet) as tell:
-        report = inspect(last, policy)
-        verify = verifies(options, settings)
-        if report.capture.failure is None and not verify:
+        report, seconds = inspect(last, policy), trial_seconds(options, settings)
+        if report.capture.failure is None and seconds == 0:
             return report
         # What explains a failure and tries fixes takes long to import, and few captures need it.
-        from shardscope.inspector.trace_errors.explain import explained_or_verified
+        from shardscope.inspector.trace_errors.explain import explained_or_tried
 
-        return explained_or_verified(report, request=request, policy=policy, verify=verify, tell=tell)
+        return explained_or_tried(report, request, policy, seconds=seconds, tell=tell)

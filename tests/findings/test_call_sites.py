@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.finding_facts import where
 from shardscope.inspector.render.json import resolved, to_json
 from shardscope.inspector.report import Report

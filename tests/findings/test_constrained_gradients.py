@@ -1,4 +1,4 @@
-"""Gradients that are returned whole: constrained to their parameters' shardings, in trees that no literal can spell."""
+"""Gradients that are returned replicated: constrained to their parameters' shardings, in trees no literal can spell."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.apply import diff_of
-from shardscope.inspector.findings.fixes.verify import verified
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.experiments.edited import diff_of
+from shardscope.inspector.pipeline import suspected as inspect
 
 from tests.findings.test_variants import libtpu
+from tests.findings.trying import verified
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older partitioners choose other strategies")
 
@@ -56,9 +56,12 @@ def test_gradients_are_constrained_and_reduce_scatters_form(tmp_path: Path) -> N
     report = verified(inspect(last_capture(request)), request, inspect)
     (found,) = (each for each in report.findings if each.rule == "SS01")
     assert "returned replicated" in found.message
-    assert found.trial is not None
-    assert found.trial.verified, found.trial.why
-    assert found.trial.values in ("equal", "close")
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment.why
+    assert found.experiment.values in ("equal", "close")
     (added,) = (line for line in diff_of(report.program, found.proposal) if line.startswith("+ "))
     assert added.startswith("+    grads = jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, ")
-    assert dict(found.trial.before).get("reduce-scatter data", 0) < dict(found.trial.after)["reduce-scatter data"]
+    assert (
+        dict(found.experiment.before.collectives).get("reduce-scatter data", 0)
+        < dict(found.experiment.after.collectives)["reduce-scatter data"]
+    )

@@ -9,10 +9,11 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.verify import verified
 from shardscope.inspector.findings.policy import Policy
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
+
+from tests.findings.trying import verified
 
 PROGRAM = """
 from dataclasses import dataclass
@@ -63,8 +64,8 @@ def test_a_leaf_of_a_class_is_sharded_where_it_is_returned(tmp_path: Path) -> No
     names = [each.subject for each in report.findings if each.subject.startswith("result")]
     assert names == [f"result['model'].layers[{number}].kernel" for number in range(2)]
     found = next(each for each in verified(report, request, large).findings if each.subject == names[0])
-    assert found.trial is not None
-    assert found.trial.verified, found.trial.why
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment.why
     (edit,) = found.proposal.edits
     lines = PROGRAM.splitlines()
     assert lines[edit.line - 1].strip().startswith("return {")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
 
 PROGRAM = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
 
 LIBTPU = pytest.mark.skipif(find_spec("libtpu") is None, reason="no compiler for TPUs is installed")

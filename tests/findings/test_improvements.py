@@ -5,118 +5,144 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shardscope.inspector.capture.model import Capture, Memory, Subject, Value
-from shardscope.inspector.findings.fixes.numbers import Comparison
-from shardscope.inspector.findings.fixes.verify import CHANGED, MAX_BYTES, MAX_FLOPS, _is_small, _problem, _with_numbers
-from shardscope.inspector.report import Finding, Report, Trial
+from shardscope.inspector.capture.model import Capture, Value
+from shardscope.inspector.experiments.values import Comparison
+from shardscope.inspector.experiments.verdict import CHANGED, judged
+from shardscope.inspector.findings.settled import settled
+from shardscope.inspector.report import Edit, Experiment, Finding, Fix, Measured, Report
 
-from tests.inspector.tables.by_hand import axes, finding, of_step, report
+from tests.inspector.tables.by_hand import axes, finding, report
 
-FOUND = finding(saved_bytes=100)
+FOUND = finding(expected=(100, None))
 """Of SS01, which saves bytes."""
+
+pytestmark = pytest.mark.once
 
 
 def with_results(*findings: Finding, type: str = "f32[8]") -> Report:
     return report(findings=findings, capture=Capture(outputs=(Value("result", type, None),)))
 
 
-def problem(after: Report, found: Finding = FOUND, before: Report | None = None, **trial: Any) -> str | None:
-    known = {"bytes_before": 100, "bytes_after": 60}
-    return _problem(before or with_results(found), after, found, Trial(True, "", **known | trial))
+def verdict(
+    after: Report, found: Finding | None = FOUND, before: Report | None = None, values: Any = "equal", **costs: Any
+) -> tuple[str, str]:
+    """State and reason; costs are pairs, before and after."""
+    known: dict[str, Any] = {"bytes": (100, 60)} | costs
+    sides = (Measured(**{name: each[n] for name, each in known.items()}) for n in (0, 1))
+    done = judged(before or with_results(FOUND), after, (next(sides), next(sides)), Comparison(values), found)
+    return done.state, done.why
+
+
+HELPS = ("tried", "")
 
 
 @pytest.mark.parametrize(
-    ("after", "trial", "why"),
+    ("costs", "why"),
     [
-        ((), {}, None),
-        ((FOUND,), {}, "the finding is still there"),
-        ((FOUND, FOUND), {}, "the finding is still there"),
-        # As many findings that save less, where fewer bytes are sent.
-        ((finding(saved_bytes=99),), {}, None),
-        ((finding(saved_bytes=99),), {"bytes_after": 100}, "the finding is still there"),
-        ((finding(saved_bytes=40), finding(saved_bytes=40)), {}, "the finding is still there"),
-        # What was hidden may come up when bytes are saved, but nothing wrong.
-        ((finding(rule="SS02"),), {}, None),
-        ((finding(rule="SS02"),), {"bytes_after": 100}, "the finding is gone, and SS02 appears"),
-        ((finding(rule="SS02"),), {"bytes_after": None}, "the finding is gone, and SS02 appears"),
-        ((finding(rule="SS02", severity="error"),), {}, "the finding is gone, and SS02 appears"),
-        ((), {"values": "differ"}, CHANGED),
-        ((), {"values": "close"}, None),
-        ((), {"bytes_after": 99}, None),
-        ((), {"bytes_after": 100}, "no fewer bytes are sent"),
-        ((), {"bytes_after": None}, None),
-        ((), {"bytes_before": None}, None),
+        ({}, ""),
+        ({"bytes": (100, 100)}, "no fewer bytes are sent"),
+        ({"bytes": (100, 101)}, "more bytes are sent"),
+        ({"bytes": (None, 1)}, "no fewer bytes are sent"),
+        ({"flops": (100, 111)}, "more operations are computed on each device"),
+        ({"flops": (100, 110)}, ""),
+        ({"held": (100, 105)}, ""),
+        ({"held": (1024, 2048)}, "arguments and results take 1 KiB → 2 KiB on each device"),
+        ({"later": (0, 40)}, "the next step sends 40 B to reshard its arguments"),
+        ({"later": (0, 39)}, ""),
+        ({"later": (10, 40)}, ""),
+        # On a target time decides, and bytes where it is the same.
+        ({"seconds": (1.0, 1.1)}, "the step is slower on the target"),
+        ({"seconds": (1.0, 0.9)}, ""),
+        ({"seconds": (1.0, 0.9), "bytes": (100, 200)}, ""),
+        ({"seconds": (1.0, 1.0), "bytes": (100, 100)}, "no fewer bytes are sent"),
+        ({"seconds": (1.0, 1.0)}, ""),
     ],
 )
-def test_of_a_finding_that_costs_bytes(after: tuple[Finding, ...], trial: dict[str, Any], why: str | None) -> None:
-    assert problem(with_results(*after), **trial) == why
+def test_of_communication(costs: dict[str, Any], why: str) -> None:
+    assert verdict(with_results(), **costs) == (HELPS if not why else ("not helping", why))
+    assert verdict(with_results(), None, **costs) == (HELPS if not why else ("not helping", why))
 
 
-def test_what_was_there_before_is_no_reason() -> None:
+@pytest.mark.parametrize(
+    ("rule", "costs", "why"),
+    [
+        ("SS29", {"flops": (100, 50), "bytes": (100, 100)}, ""),
+        ("SS29", {"flops": (100, 50), "bytes": (100, 101)}, "more bytes are sent"),
+        ("SS29", {"flops": (100, 100), "bytes": (100, 100)}, "no fewer bytes are sent"),
+        ("SS20", {"memory": (100, 50), "bytes": (100, 100)}, ""),
+        ("SS20", {"memory": (100, 100), "bytes": (100, 50)}, "no less memory is needed"),
+        ("SS20", {"memory": (100, 50), "bytes": (100, 101)}, "more bytes are sent"),
+    ],
+)
+def test_of_operations_and_memory(rule: str, costs: dict[str, Any], why: str) -> None:
+    assert verdict(with_results(), finding(rule=rule), **costs) == (HELPS if not why else ("not helping", why))
+
+
+def test_the_same_results() -> None:
+    assert verdict(with_results(type="f32[4]")) == ("values differ", "the results have other types")
+    assert verdict(with_results(), values="differ") == ("values differ", CHANGED)
+    assert verdict(with_results(), values="close") == verdict(with_results(), values="not compared") == HELPS
+
+
+def test_nothing_wrong_appears() -> None:
     other = finding(rule="SS02", severity="error")
-    assert problem(with_results(other), before=with_results(FOUND, other)) is None
-    assert problem(with_results(other, other), before=with_results(FOUND, other)) == (
-        "the finding is gone, and SS02 appears"
-    )
-
-
-def test_results_keep_their_types() -> None:
-    assert problem(with_results(type="f32[4]")) == "the results have other types"
-    assert problem(with_results(type="bf16[8]")) == "the results have other types"
-
-
-@pytest.mark.parametrize(("seconds", "is_faster"), [(0.9, True), (1.0, False), (1.1, False), (None, True)])
-def test_of_repeated_work(seconds: float | None, is_faster: bool) -> None:
-    found = finding(rule="SS29")
-    why = problem(with_results(), found, bytes_after=200, seconds_before=1.0, seconds_after=seconds)
-    assert why == (None if is_faster else "the step is not faster")
-
-
-@pytest.mark.parametrize(("sent", "is_more"), [(99, False), (100, False), (101, True)])
-def test_of_memory(sent: int, is_more: bool) -> None:
-    assert problem(with_results(), finding(rule="SS20"), bytes_after=sent) == (
-        "more bytes are sent" if is_more else None
-    )
+    assert verdict(with_results(other)) == ("not helping", "SS02 appears")
+    assert verdict(with_results(other), before=with_results(FOUND, other)) == HELPS
+    assert verdict(with_results(finding(rule="SS02"))) == HELPS
 
 
 def test_of_what_is_wrong() -> None:
     """Other numbers are meant; wrong gradients over the same axes are not, of the same subject least of all."""
     wrong = finding(rule="SS24", severity="error", subject="w", message="It is twice.")
-    assert problem(with_results(), wrong, values="differ", bytes_after=200) is None
-    before = with_results(wrong, wrong)
-    still = f"still wrong: {wrong.message}"
-    assert problem(with_results(wrong), wrong, before) == still
+    costs = {"values": "differ", "bytes": (100, 200)}
+    one, two = with_results(wrong), with_results(wrong, wrong)
+    assert verdict(with_results(), wrong, one, **costs) == HELPS
+    assert verdict(one, wrong, one, **costs) == ("not helping", "the finding is still there")
+    assert verdict(one, wrong, two, **costs) == ("not helping", f"still wrong: {wrong.message}")
     other = finding(rule="SS24", severity="error", subject="v", message="It is twice.")
-    assert problem(with_results(other), wrong, before) is None
+    assert verdict(with_results(other), wrong, two, **costs) == HELPS
     elsewhere = finding(rule="SS24", severity="error", subject="w", message="It is twice.", axes=axes("dp"))
-    assert problem(with_results(elsewhere), wrong, before) is None
+    assert verdict(with_results(elsewhere), wrong, two, **costs) == HELPS
 
 
-@pytest.mark.parametrize("values", ["equal", "close", "differ", "not compared"])
-@pytest.mark.parametrize("severity", ["info", "warning", "error"])
-def test_other_numbers(values: Any, severity: Any) -> None:
-    found = _with_numbers(Trial(True, "fewer bytes"), finding(severity=severity), Comparison(values, ("result: 2",)))
-    is_refused = values == "differ" and severity != "error"
-    assert (found.verified, found.why) == ((False, CHANGED) if is_refused else (True, "fewer bytes"))
-    assert (found.values, found.changes) == (values, ("result: 2",))
+EDITS = (Edit("m.py", 7, 0, 7, 1, "b"),)
+
+
+def done(state: Any, saved: int = 60, seconds: tuple[float, float] | None = None) -> Experiment:
+    times = seconds or (None, None)
+    return Experiment(state, "", Measured(bytes=100, seconds=times[0]), Measured(bytes=100 - saved, seconds=times[1]))
 
 
 @pytest.mark.parametrize(
-    ("bytes", "flops", "devices", "is_small"),
+    ("fix", "severity", "saved"),
     [
-        (MAX_BYTES // 8, MAX_FLOPS / 8, 8, True),
-        (MAX_BYTES // 8 + 3, 1, 8, False),
-        (3, MAX_FLOPS / 8 * 1.01, 8, False),
-        (MAX_BYTES // 8 + 3, MAX_FLOPS / 8, 1, True),
+        (Fix("advice"), "info", None),
+        (Fix("a", EDITS), "info", None),
+        (Fix("a", EDITS, done("not helping")), "info", None),
+        (Fix("a", EDITS, done("values differ")), "info", None),
+        (Fix("a", EDITS, done("tried")), "warning", 60),
+        (Fix("a", EDITS, done("tried", 0)), "info", 0),
+        (Fix("a", EDITS, done("tried", 60, (1.0, 0.995))), "warning", 60),  # less than 1 %, but 5 ms
+        (Fix("a", EDITS, done("tried", 60, (1e-6, 0.995e-6))), "info", 60),
     ],
 )
-def test_programs_that_run_on_cpus(bytes: int, flops: float, devices: int, is_small: bool) -> None:
-    """By what arguments, results and temporaries take on all devices, and the operations of all."""
-    subject = Subject("f", None, "cpu", "cpu", devices)
-    split = bytes // 3
-    memory = Memory(arguments=split, outputs=split, temporaries=bytes - 2 * split)
-    whole = report(capture=Capture(subject=subject, memory=memory), cost=of_step(flops=flops))
-    assert _is_small(whole) == is_small
-    assert not _is_small(report(capture=Capture(subject=subject), cost=of_step()))
-    assert not _is_small(report(capture=Capture(subject=subject, memory=memory)))
-    assert not _is_small(report(capture=Capture(memory=memory), cost=of_step()))
+def test_only_what_was_seen_to_help_is_a_warning(fix: Fix, severity: str, saved: int | None) -> None:
+    (found,) = settled(report(findings=(finding(saved_bytes=100, fixes=(fix,)),))).findings
+    assert (found.severity, found.saved_bytes) == (severity, saved)
+    assert found.expected == (100, None)
+    again = settled(report(findings=(found,))).findings
+    assert again == (found,)
+
+
+def test_errors_and_observations_stay() -> None:
+    wrong, lost = finding(rule="SS05", severity="error"), finding(rule="SS20")
+    assert [each.severity for each in settled(report(findings=(lost, wrong))).findings] == ["error", "warning"]
+
+
+def test_one_change_is_one_finding() -> None:
+    """The findings that the same edits fix are one, with the places of all; the largest saving is first."""
+    small, large = Fix("s", EDITS, done("tried", 10)), Fix("l", (Edit("m.py", 9, 0, 9, 1, ""),), done("tried", 50))
+    listed = settled(
+        report(findings=tuple(finding(n, fixes=(fix,)) for n, fix in ((1, small), (2, small), (3, large))))
+    )
+    assert [(each.place.source.line, len(each.related)) for each in listed.findings] == [(3, 0), (1, 1)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
 
 MASKED = """

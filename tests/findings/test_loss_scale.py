@@ -8,8 +8,9 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.verify import verified
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
+
+from tests.findings.trying import verified
 
 SCRIPT = """
 from functools import partial
@@ -113,6 +114,6 @@ def test_a_fix_is_not_verified_where_a_gradient_stays_wrong(tmp_path: Path) -> N
     script.write_text(SCRIPT)
     request = Request(f"{script}:also_a_sum_of_copies", probe="none")
     report = verified(inspect(last_capture(request)), request, inspect)
-    trials = [fix.trial for each in report.findings if each.rule == "SS04" for fix in each.fixes if fix.trial]
+    trials = [fix.experiment for each in report.findings if each.rule == "SS04" for fix in each.fixes if fix.experiment]
     assert [trial.verified for trial in trials] == [False]
     assert trials[0].why.startswith("still wrong: the gradient is 4 times")

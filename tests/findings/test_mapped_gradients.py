@@ -8,9 +8,10 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.verify import verified
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.values.gradients import wrong_gradients
+
+from tests.findings.trying import verified
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="with older JAX gradients are not checked")
 
@@ -301,7 +302,7 @@ def test_the_fix_makes_it_right(tmp_path: Path) -> None:
     report = verified(inspect(last_capture(request)), request, inspect)
     (found,) = (each for each in report.findings if each.rule == "SS24")
     assert found.message == "the gradient for w is 4 times the true gradient (4 = |data|)"
-    assert found.trial is not None
-    assert found.trial.verified, found.trial.why
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment.why
     (edit,) = found.proposal.edits
     assert (ast.unparse(ast.parse(edit.text)), edit.line) == ("lax.pmean", found.place.source.line)

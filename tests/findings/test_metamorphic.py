@@ -15,7 +15,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.findings.rules import RULES
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 
 from tests.findings.test_variants import libtpu
 

@@ -8,9 +8,9 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.verify import _counts, verified
+from shardscope.inspector.experiments.lab import _counts, verified
 from shardscope.inspector.findings.policy import Policy
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older partitioners choose other strategies")
@@ -91,10 +91,10 @@ def test_a_note_whose_fix_saves_something_is_a_warning(script: Path) -> None:
     found, *others = [each for each in tried.findings if each.rule == "SS23"]
     assert found.severity == "warning"
     assert {each.severity for each in others} <= {"info"}
-    assert found.trial is not None
-    assert found.trial.verified
-    assert dict(found.trial.after) == dict(_counts(report_of(script, "repaired")))
-    assert found.saved_bytes == found.trial.bytes_saved
+    assert found.experiment is not None
+    assert found.experiment.helps
+    assert dict(found.experiment.after.collectives) == dict(_counts(report_of(script, "repaired")))
+    assert found.saved_bytes == found.experiment.bytes_saved
     assert (found.saved_bytes or 0) > 0
 
 
@@ -119,9 +119,9 @@ def test_a_result_that_is_replicated_is_sharded_by_out_shardings(script: Path) -
     request = request_of(script, "whole")
     (found,) = verified(small(last_capture(request)), request, small).findings
     assert found.place.what == "result"
-    assert found.trial is not None
-    assert found.trial.verified, found.trial.why
-    assert (found.trial.bytes_after or 0) < (found.trial.bytes_before or 0)
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment.why
+    assert (found.experiment.after.bytes or 0) < (found.experiment.before.bytes or 0)
 
 
 UNREDUCED = """

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.verify import verified
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
+
+from tests.findings.trying import verified
 
 PROGRAM = """\
 import jax, jax.numpy as jnp
@@ -39,8 +40,8 @@ def test_a_gather_that_adds_a_dimension(tmp_path: Path) -> None:
     request = Request(f"{tmp_path / 'script.py'}:new_dimension", probe="none", fingerprints=True)
     tried = verified(inspect(last_capture(request)), request, inspect)
     (found,) = (each for each in tried.findings if each.rule == "SS02")
-    assert found.trial is not None
-    assert found.trial.verified, found.trial
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment
 
 
 def test_what_is_added_to_a_permutation_makes_one_ring(tmp_path: Path) -> None:

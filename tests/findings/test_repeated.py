@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.apply import diff_of
-from shardscope.inspector.findings.fixes.verify import verified
+from shardscope.inspector.experiments.edited import diff_of
 from shardscope.inspector.findings.rules import ss29_repeated_compute
 from shardscope.inspector.findings.support.device_classes import device_classes
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Finding
 from shardscope.parsers.source import Source
 
 from tests.findings.test_variants import PROGRAMS, captured, libtpu, pytestmark  # noqa: F401
+from tests.findings.trying import verified
 
 FINER = {"with_some"}
 """Functions of which some devices hold the same although they compute different things, or nothing."""
@@ -134,8 +134,8 @@ def test_a_batch_that_every_device_computes_is_sharded_by_its_in_spec(tmp_path: 
     request = Request(f"{script}:step", probe="none")
     report = verified(inspect(last_capture(request)), request, inspect)
     (found,) = (each for each in report.findings if each.rule == "SS29")
-    assert found.trial is not None
-    assert (found.trial.verified, found.trial.values) == (True, "close"), found.trial.why
+    assert found.experiment is not None
+    assert (found.experiment.helps, found.experiment.values) == (True, "close"), found.experiment.why
     assert "+@jax.shard_map(mesh=mesh, in_specs=(P(), P('x')), out_specs=P(), check_vma=False)" in diff_of(
         report.program, found.proposal
     )

@@ -17,12 +17,13 @@ from markdown_it import MarkdownIt
 from shardscope.inspector.capture.model import Capture, Failure, Subject
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.github import command, to_github
 from shardscope.inspector.render.markdown import code, plain, to_markdown
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.sarif import to_sarif
 from shardscope.inspector.report import (
+    Experiment,
     Explanation,
     Finding,
     FindingPlace,
@@ -31,7 +32,6 @@ from shardscope.inspector.report import (
     SourcePosition,
     Suppressed,
     Suppression,
-    Trial,
 )
 from shardscope.parsers.source import Frame, Source
 
@@ -248,7 +248,11 @@ def test_github_of_a_finding(sample: SampleCapture) -> None:
 def test_github_of_a_failure() -> None:
     failure = Failure("function", "ValueError: no", "trace", hint="try", stack=(Frame("f,g.py", "f", 7),))
     explanation = Explanation(
-        "why", fixes=(Fix("cast it", trial=Trial(True, "")), Fix("or not", trial=Trial(False, "")))
+        "why",
+        fixes=(
+            Fix("cast it", experiment=Experiment("tried", "")),
+            Fix("or not", experiment=Experiment("not helping", "")),
+        ),
     )
     report = Report(Program(Capture(failure=failure)), explanation=explanation)
     ((name, properties, data),) = commands(to_github((report,)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +11,9 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.findings.fixes.constraints import _both
 from shardscope.inspector.findings.rule import Rule, finding, keep_whole
 from shardscope.inspector.findings.rules import RULES, rule_named
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.explained import rule_text, rules_page
-from shardscope.inspector.render.finding_facts import trial_text
-from shardscope.inspector.report import FindingPlace, SourcePosition, Trial
+from shardscope.inspector.report import FindingPlace, SourcePosition
 from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
@@ -80,35 +78,6 @@ def test_a_step_between_two_shardings_is_one_that_code_can_name(before: str, aft
     report = replace(inspect(Capture()), meshes=(MESH,))
     found = _both(report, WRITTEN.get(before, before), WRITTEN[after])
     assert found == (None if spec is None else from_spec(parse_spec(spec), MESH, 2))
-
-
-NUMBERS = {
-    "bytes": ({"bytes_before": 2048, "bytes_after": 1024}, "2 KiB → 1 KiB sent per device per step"),
-    "seconds": ({"seconds_before": 2e-6, "seconds_after": 1e-6}, "2 µs → 1 µs"),
-}
-
-
-@pytest.mark.parametrize("kind", NUMBERS)
-def test_a_trial_tells_what_is_known_before_and_after(kind: str) -> None:
-    numbers, text = NUMBERS[kind]
-    assert trial_text(Trial(True, "gone", **numbers)) == f"gone; {text}"
-    for name in numbers:
-        assert trial_text(Trial(True, "gone", **{name: numbers[name]})) == "gone"
-
-
-def test_a_trial_tells_what_differs() -> None:
-    before, after = (("all-gather", 1), ("all-reduce", 2)), (("all-gather", 1), ("reduce-scatter", 1))
-    assert trial_text(Trial(True, "gone", before, after)) == "gone; all-reduce 2 → 0; reduce-scatter 0 → 1"
-    assert trial_text(Trial(True, "gone", values="equal")) == "gone; values equal"
-
-
-@pytest.mark.parametrize("count", range(1, 8))
-def test_a_trial_accounts_for_each_result_that_differs(count: int) -> None:
-    """What is not listed is counted."""
-    text = trial_text(Trial(True, "gone", values="differ", changes=tuple(f"result[{n}]" for n in range(count))))
-    more = re.search(r"and (\d+) more$", text)
-    assert text.count("result[") + (int(more[1]) if more else 0) == count
-    assert more is None or int(more[1]) > 0
 
 
 def test_wrong_gradients_come_before_errors_that_may_follow_from_them() -> None:

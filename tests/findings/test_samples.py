@@ -8,7 +8,7 @@ from dataclasses import replace
 import jax
 import pytest
 from shardscope.inspector.findings.rules import ss23_implicit_communication
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.tables.captured import worst_problems
 
 from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture

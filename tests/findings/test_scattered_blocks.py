@@ -8,8 +8,9 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.verify import verified
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
+
+from tests.findings.trying import verified
 
 SCRIPT = """
 import jax, jax.numpy as jnp
@@ -52,9 +53,9 @@ def test_the_fix_gives_the_gradient_of_one_device(spelling: str, tmp_path: Path)
     assert capture.execution is not None
     report = verified(inspect(capture), request, inspect)
     (found,) = (each for each in report.findings if each.rule == "SS30")
-    assert found.trial is not None
-    assert found.trial.verified, found.trial.why
-    (change,) = found.trial.changes
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment.why
+    (change,) = found.experiment.changes
     *_, before, after = map(float, re.findall(r"\d[\d.e+-]*", change))
     assert before > 0.1
     assert after < 1e-5

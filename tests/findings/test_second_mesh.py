@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Finding
 
 PROGRAM = """

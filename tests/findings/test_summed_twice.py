@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
 
 SCRIPT = """

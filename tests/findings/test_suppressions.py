@@ -16,7 +16,7 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.policy import EVERYTHING, Policy
 from shardscope.inspector.findings.suppressions import suppressions_in
 from shardscope.inspector.ir.program import SourceFile
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.parsers.source import Source
 
 from tests.inspector.complete.kept import kept

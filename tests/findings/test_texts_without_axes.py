@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.load import load_bytes
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Finding
 
 SampleCapture = Callable[[str], Capture]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.verify import verified
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
+
+from tests.findings.trying import verified
 
 SCRIPT = """
 import jax, jax.numpy as jnp
@@ -38,7 +39,7 @@ def test_both_axes_are_one_finding(sizes: tuple[int, int], kinds: set[str], tmp_
     (found,) = (each for each in report.findings if each.rule == "SS14")
     assert found.message.endswith("x and y trade dimensions 0 and 1, and back for nothing")
     assert [each.name for each in found.axes] == ["x", "y"]
-    assert found.trial is not None
-    assert found.trial.verified, found.trial.why
-    assert found.saved_bytes == found.trial.bytes_before
-    assert found.trial.bytes_after == 0
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment.why
+    assert found.saved_bytes == found.experiment.before.bytes
+    assert found.experiment.after.bytes == 0

@@ -13,7 +13,7 @@ from shardscope.inspector.collectives.stage import collectives_in_context
 from shardscope.inspector.diff.targets import compare
 from shardscope.inspector.findings.support.hlo_blocks import used_blocks
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.parsers.source import Source
 
 from tests.findings.test_variants import PROGRAMS, captured, expected_of, libtpu, pytestmark  # noqa: F401

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.findings.support import unformed
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 
 
 @pytest.mark.parametrize(

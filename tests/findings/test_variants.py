@@ -14,7 +14,7 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Device, Failure
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.findings.rule import MAX_MESSAGE_CHARACTERS
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Finding, Report
 
 from tests.findings.rewording import reword

@@ -9,13 +9,16 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.apply import captured_with, diff_of, edited
+from shardscope.inspector.experiments.edited import captured_with, diff_of, edited
+from shardscope.inspector.experiments.lab import Lab
+from shardscope.inspector.experiments.measured import measured
+from shardscope.inspector.experiments.verdict import _wrong_gradients
 from shardscope.inspector.findings.fixes.calls import call_at
 from shardscope.inspector.findings.fixes.edits import before_the_loop
-from shardscope.inspector.findings.fixes.verify import _counts, _tried, _wrong_gradients, verified
+from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.report import Edit, Finding, FindingPlace, Report, SourcePosition
+from shardscope.inspector.pipeline import suspected as inspect
+from shardscope.inspector.report import Edit, Finding, FindingPlace, Fix, Report, SourcePosition
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Frame, Source
 from shardscope.samples.catalogue import samples
@@ -23,6 +26,7 @@ from shardscope.samples.catalogue import samples
 from tests.conftest import SampleCapture
 from tests.findings.rewording import reword
 from tests.findings.test_variants import PROGRAMS, libtpu
+from tests.findings.trying import verified
 
 
 def captured(request: Request) -> Capture:
@@ -52,14 +56,16 @@ def test_a_fixed_sample_communicates_as_its_repaired_twin(sample: SampleCapture,
     request = request_of(f"{name}:faulty", live=False)
     before = Path(request.function.rpartition(":")[0]).read_bytes()
     report = verified(inspect(sample(f"{name}:faulty")), request, inspect)
-    tried = [found for found in report.findings if found.trial is not None]
+    tried = [found for found in report.findings if found.experiment is not None]
     assert FIXED[name] in {found.rule for found in tried}
     for found in tried:
-        assert found.trial is not None
-        assert found.trial.verified, found.trial.why
-        assert dict(found.trial.after) == dict(_counts(inspect(sample(f"{name}:repaired"))))
-        assert found.trial.values == "not compared"
-        assert found.trial.bytes_after < found.trial.bytes_before
+        assert found.experiment is not None
+        assert found.experiment.helps, found.experiment.why
+        assert dict(found.experiment.after.collectives) == dict(
+            measured(inspect(sample(f"{name}:repaired"))).collectives
+        )
+        assert found.experiment.values == "not compared"
+        assert found.experiment.after.bytes < found.experiment.before.bytes
     assert Path(request.function.rpartition(":")[0]).read_bytes() == before
 
 
@@ -71,7 +77,9 @@ def test_fixes_are_verified_whatever_the_rules_say(
 ) -> None:
     reword(monkeypatch)
     report = verified(inspect(sample(f"{name}:faulty")), request_of(f"{name}:faulty", live=False), inspect)
-    assert FIXED[name] in {found.rule for found in report.findings if found.trial is not None and found.trial.verified}
+    assert FIXED[name] in {
+        found.rule for found in report.findings if found.experiment is not None and found.experiment.helps
+    }
 
 
 PROGRAM = """\
@@ -177,8 +185,8 @@ def test_values_are_compared(script: Path) -> None:
     request = Request(f"{script}:summed", probe="none", fingerprints=True)
     report = inspect(captured(request))
     found = finding(verified(report, request, inspect), "SS01")
-    assert found.trial is not None
-    assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
+    assert found.experiment is not None
+    assert (found.experiment.helps, found.experiment.values) == (True, "equal"), found.experiment
     assert [line for line in diff_of(report.program, found.proposal) if line.startswith("+")][1:] == [
         "+    total = lax.psum_scatter(a * 2, 'x', scatter_dimension=0, tiled=True)",
         "+    return total",
@@ -192,12 +200,11 @@ def test_values_are_compared(script: Path) -> None:
     narrower = tuple(
         replace(e, text=e.text.replace("a * 2", "(a * 2).astype('bfloat16')")) for e in found.proposal.edits
     )
-    for edits, known, why in (
-        (wrong, {wrong: changed}, "the results are not the same"),
-        (narrower, {}, "the results have other types"),
-    ):
-        trial = _tried(report, request, inspect, found, edits, known)
-        assert (trial.verified, trial.why) == (False, why)
+    lab = Lab(report, request, EVERYTHING, 600, lambda what: None)
+    for edits, why in ((wrong, "the results are not the same"), (narrower, "the results have other types")):
+        found = replace(found, fixes=(Fix("wrong", edits),))
+        _, _, done = next(lab.outcomes([found]))
+        assert (done.state, done.why) == ("values differ", why)
 
 
 invarying = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="casts of older JAX have other names")
@@ -237,10 +244,10 @@ def test_changes_that_work(script: Path, function: str, rule: str, line: str) ->
     request = Request(f"{script}:{function}", probe="none", fingerprints=True)
     report = inspect(captured(request))
     found = finding(verified(report, request, inspect), rule)
-    assert found.trial is not None
-    assert found.trial.verified, found.trial
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment
     # A reduce-scatter may sum in another order, and so does one after a loop.
-    assert found.trial.values in (("equal", "close") if rule in ("SS01", "SS07", "SS08") else ("equal",))
+    assert found.experiment.values in (("equal", "close") if rule in ("SS01", "SS07", "SS08") else ("equal",))
     assert line in diff_of(report.program, found.proposal)
 
 
@@ -251,8 +258,8 @@ def test_numbers_for_another_target_are_compared_on_cpus(script: Path) -> None:
     report = inspect(captured(request))
     assert report.capture.execution is None  # there is no such device
     found = finding(verified(report, request, inspect), "SS04")
-    assert found.trial is not None
-    assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
+    assert found.experiment is not None
+    assert (found.experiment.helps, found.experiment.values) == (True, "equal"), found.experiment
 
 
 HELPERS = """
@@ -303,9 +310,9 @@ def test_a_helper_in_another_file_is_not_edited_without_a_word(tmp_path: Path, f
     report = inspect(captured(request))
     found = finding(report, "SS01")
     assert f"; that changes {says} of total" in found.fixes[0].title
-    tried = finding(verified(report, request, inspect), "SS01").trial
+    tried = finding(verified(report, request, inspect), "SS01").experiment
     assert tried is not None
-    assert not tried.verified
+    assert not tried.helps
     assert any("result[1] f32[8,2] → f32[2,2]" in change for change in tried.changes)
 
 
@@ -354,9 +361,9 @@ def test_a_body_that_stands_alone_is_left_as_it_is() -> None:
 def test_a_change_that_does_not_trace_is_told(script: Path) -> None:
     request = Request(f"{script}:untyped", live=False)
     found = finding(verified(inspect(captured(request)), request, inspect), "SS03")
-    assert found.trial is not None
-    assert not found.trial.verified
-    assert "stops while tracing" in found.trial.why
+    assert found.experiment is not None
+    assert not found.experiment.helps
+    assert "stops while tracing" in found.experiment.why
 
 
 def test_modules_that_the_script_imports(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.tables.findings import matters
 from shardscope.inspector.report import Report
 

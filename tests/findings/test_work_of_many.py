@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.text import print_report
 
 from tests.parsers.damage import calls

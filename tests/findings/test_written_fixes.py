@@ -7,12 +7,12 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.apply import captured_with, diff_of
-from shardscope.inspector.findings.fixes.verify import verified
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.experiments.edited import captured_with, diff_of
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Fix
 
 from tests.findings.test_variants import libtpu
+from tests.findings.trying import verified
 
 PROGRAM = """\
 import functools
@@ -197,9 +197,9 @@ def test_specs_that_reshard(tmp_path: Path, function: str, line: str) -> None:
     (found,) = [each for each in report.findings if each.rule == "SS23"]
     assert found.fixes[0].edits
     (found,) = [each for each in verified(report, request, inspect).findings if each.rule == "SS23"]
-    assert found.trial is not None
-    assert (found.trial.verified, found.trial.values) == (True, "equal"), found.trial
-    assert (sum(dict(found.trial.before).values()), found.trial.after) == (1, ())
+    assert found.experiment is not None
+    assert (found.experiment.helps, found.experiment.values) == (True, "equal"), found.experiment
+    assert (sum(dict(found.experiment.before.collectives).values()), found.experiment.after) == (1, ())
     assert line in diff_of(report.program, found.proposal)
 
 
@@ -210,10 +210,10 @@ def test_gradients_that_are_returned_whole_become_reduce_scatters(tmp_path: Path
     request = Request(f"{path}:gradients", probe="none", target="tpu:v5p:2x2x2", live=False)
     report = verified(inspect(last_capture(request)), request, inspect)
     (found,) = [each for each in report.findings if each.rule == "SS01"]
-    assert found.trial is not None
-    assert found.trial.verified, found.trial
-    before, after = dict(found.trial.before), dict(found.trial.after)
+    assert found.experiment is not None
+    assert found.experiment.helps, found.experiment
+    before, after = dict(found.experiment.before.collectives), dict(found.experiment.after.collectives)
     assert ("reduce-scatter x" in before, "reduce-scatter x" in after) == (False, True)
-    assert found.trial.bytes_before - found.trial.bytes_after == pytest.approx(found.saved_bytes, rel=0.02)
+    assert found.experiment.before.bytes - found.experiment.after.bytes == pytest.approx(found.saved_bytes, rel=0.02)
     specs = "{'v': NamedSharding(mesh, P('x', None)), 'w': NamedSharding(mesh, P('x', None))}"
     assert f"+@jax.jit(out_shardings=(None, {specs}))" in diff_of(report.program, found.proposal)

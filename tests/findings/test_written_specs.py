@@ -13,7 +13,7 @@ from shardscope.inspector.capture.protocol.events import Subject
 from shardscope.inspector.findings.fixes.specs import with_out_specs
 from shardscope.inspector.ir.array_sharding import ArraySharding, DimensionSharding
 from shardscope.inspector.ir.types import ArrayType
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Edit, Report, ShardedValue, SourcePosition
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from shardscope.parsers.source import Source, Span

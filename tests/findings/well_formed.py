@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from shardscope.inspector.findings.fixes.apply import edited
+from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.report import Report
 
 

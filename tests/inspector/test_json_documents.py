@@ -27,11 +27,13 @@ from shardscope.inspector.render.json.shaped import encoded
 from shardscope.inspector.report import (
     AxisEntry,
     Edit,
+    Experiment,
     Explanation,
     Finding,
     FindingPlace,
     Fix,
     HostTransfer,
+    Measured,
     PeakMemory,
     ProbedValue,
     Report,
@@ -40,7 +42,6 @@ from shardscope.inspector.report import (
     StoryStep,
     Suppressed,
     Suppression,
-    Trial,
     UncountedCommunication,
     VariableVariance,
 )
@@ -193,7 +194,14 @@ FOUND = Finding(
     related=(FindingPlace("other", SourcePosition()),), evidence=(("type", "f32[4]"),),
     saved_bytes=8, saved_seconds=0.5,
 )  # fmt: skip
-WORSE = Trial(False, "worse", (("all-reduce x", 2),), (), 8, 16, 1.0, 2.0, "differ", ("a: 1",))
+WORSE = Experiment(
+    "not helping",
+    "worse",
+    Measured((("all-reduce x", 2),), (("x", 8),), 8, 1.0),
+    Measured((), (), 16, 2.0),
+    "differ",
+    ("a: 1",),
+)
 
 
 @pytest.mark.parametrize(
@@ -203,22 +211,27 @@ WORSE = Trial(False, "worse", (("all-reduce x", 2),), (), 8, 16, 1.0, 2.0, "diff
         ((Fix("advice"),), "not tried"),
         ((Fix("change", (EDIT,)),), "not tried"),
         ((Fix("change", (EDIT,), WORSE),), "no"),
-        ((Fix("advice"), Fix("change", (EDIT,), replace(WORSE, verified=True))), "yes"),
+        ((Fix("advice"), Fix("change", (EDIT,), replace(WORSE, state="tried"))), "yes"),
     ],
 )
 def test_findings_with_their_fixes(fixes: tuple[Fix, ...], verified: str) -> None:
     known = Suppressed(FOUND, Suppression("m.py", 9, ("SS01",), "known"))
     written = document(report(findings=(replace(FOUND, fixes=fixes),), suppressed=(known,)))
     (found,) = written["findings"]
-    assert (found["fix"], found["verified"]) == (fixes[0].title if fixes else None, verified)
+    assert (found["fix"], found["verified"]) == (
+        None if not fixes or verified == "no" else fixes[verified == "yes"].title,
+        verified,
+    )
+    assert [each["state"] for each in found["fixes"]] == [each.state for each in fixes]
     assert len(found["edits"]) == any(fix.edits for fix in fixes)
     assert found["axes"] == ["x", "y:(1)2"]
     assert found["saves"] == {"bytes": 8, "seconds": 0.5}
     place = found["location"]
     assert (place["what"], place["start"], place["end"], place["source"]["line"]) == ("it", 3, 5, 7)
     assert (found["related"][0]["start"], found["related"][0]["end"]) == (None, None)
-    sent = {"before": {"collectives": {"all-reduce x": 2}, "bytes": 8, "seconds": 1.0}}
-    sent |= {"after": {"collectives": {}, "bytes": 16, "seconds": 2.0}}
+    unknown = {"memory": None, "flops": None}
+    before = {"collectives": {"all-reduce x": 2}, "axes": {"x": 8}, "bytes": 8, "seconds": 1.0, **unknown}
+    sent = {"before": before, "after": {"collectives": {}, "axes": {}, "bytes": 16, "seconds": 2.0, **unknown}}
     tried = {"why": "worse", "values": "differ", "changes": ["a: 1"], **sent}
     assert found["trial"] == (None if verified == "not tried" else tried)
     (suppressed,) = written["suppressed"]
@@ -232,8 +245,8 @@ def test_evidence_of_notes_is_left_out(severity: Any, details: tuple[str, ...]) 
     assert found["evidence"] == ({} if severity == "info" and not details else {"type": "f32[4]"})
 
 
-@pytest.mark.parametrize(("trial", "works"), [(None, None), (WORSE, False), (replace(WORSE, verified=True), True)])
-def test_why_a_function_does_not_trace(trial: Trial | None, works: bool | None) -> None:
+@pytest.mark.parametrize(("trial", "works"), [(None, None), (WORSE, False), (replace(WORSE, state="tried"), True)])
+def test_why_a_function_does_not_trace(trial: Experiment | None, works: bool | None) -> None:
     explained = Explanation("title", (StoryStep("step", LINE),), (Fix("change", (EDIT,), trial),))
     assert document(report())["explanation"] is None
     found = document(report(explanation=explained))["explanation"]

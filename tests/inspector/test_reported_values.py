@@ -17,10 +17,12 @@ from shardscope.inspector.report import (
     CollectiveCause,
     ConstraintOrigin,
     Edit,
+    Experiment,
     Finding,
     FindingPlace,
     Fix,
     LiveValue,
+    Measured,
     MovedDimension,
     NamedOperation,
     PeakMemory,
@@ -30,7 +32,6 @@ from shardscope.inspector.report import (
     ShardMapOrigin,
     SourcePosition,
     StrategyTotal,
-    Trial,
     ValueDimension,
     ValueName,
     VariableVariance,
@@ -52,15 +53,15 @@ X = AxisRef("x")
 )
 def test_savings_of_a_fix(before: int | None, after: int | None, saved: int | None) -> None:
     """Positive where it sends less, or is faster; unknown where either side is."""
-    trial = Trial(True, "", bytes_before=before, bytes_after=after)
+    trial = Experiment("tried", before=Measured(bytes=before), after=Measured(bytes=after))
     assert (trial.bytes_saved, trial.seconds_saved) == (saved, None)
-    trial = Trial(True, "", seconds_before=before, seconds_after=after)
+    trial = Experiment("tried", before=Measured(seconds=before), after=Measured(seconds=after))
     assert (trial.bytes_saved, trial.seconds_saved) == (None, saved)
 
 
 def test_fixes_that_are_verified() -> None:
-    trials = {None: False, Trial(False, "worse"): False, Trial(True, "better"): True}
-    assert [Fix("f", trial=trial).verified for trial in trials] == list(trials.values())
+    trials = {None: False, Experiment("not helping", "worse"): False, Experiment("tried", "better"): True}
+    assert [Fix("f", experiment=trial).helps for trial in trials] == list(trials.values())
 
 
 def test_findings_in_their_order() -> None:
@@ -80,7 +81,10 @@ def test_the_fix_that_is_proposed() -> None:
     """The verified one, else the first that was tried, else the only one that has edits."""
     edits = (Edit("a.py", 1, 0, 1, 1, "b"),)
     advised, plain, other = Fix("advice"), Fix("plain", edits), Fix("other", edits)
-    failed, good = replace(plain, trial=Trial(False, "worse")), replace(other, trial=Trial(True, "better"))
+    failed, good = (
+        replace(plain, experiment=Experiment("not helping", "worse")),
+        replace(other, experiment=Experiment("tried", "better")),
+    )
     for fixes, proposed in (
         ((), None),
         ((advised,), None),
@@ -93,7 +97,7 @@ def test_the_fix_that_is_proposed() -> None:
     ):
         found = replace(finding("error"), fixes=fixes)
         assert found.proposal == proposed
-        assert found.trial == (None if proposed is None else proposed.trial)
+        assert found.experiment == (None if proposed is None else proposed.experiment)
 
 
 def finding(severity: str, *, of_gradients: bool = False, axes: tuple[AxisRef, ...] = ()) -> Finding:

@@ -19,7 +19,7 @@ from shardscope.inspector.collectives.one_tree import in_one_tree
 from shardscope.inspector.collectives.origin import merged_parts
 from shardscope.inspector.communication.weights import like_results
 from shardscope.inspector.ir.name_scopes import module_of_name
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.modules import layers_in, module_names, without_layers
 from shardscope.inspector.render.tables.communication import communication
 from shardscope.inspector.render.text import print_report

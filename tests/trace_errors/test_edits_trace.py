@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 from shardscope.inspector.capture.model import Capture, Failure, Stage
 from shardscope.inspector.capture.worker.failures import user_stack
 from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
-from shardscope.inspector.findings.fixes.apply import edited
+from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report

@@ -14,7 +14,7 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.apply import diff_of
+from shardscope.inspector.experiments.edited import diff_of
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.finding_facts import verdict
 from shardscope.inspector.trace_errors.explain import EXPLAINERS, explained

@@ -11,7 +11,7 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.capture.protocol.events import StackFrame
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.fixes.apply import diff_of
+from shardscope.inspector.experiments.edited import diff_of
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.finding_facts import verdict
@@ -207,7 +207,7 @@ def test_what_takes_a_person_to_fix(function: str, title: str, fix: str) -> None
     assert found is not None
     assert found.title == title
     assert fix in found.fixes[0].title
-    assert found.fixes[0].trial is None
+    assert found.fixes[0].experiment is None
 
 
 def test_other_errors_are_left_alone() -> None:

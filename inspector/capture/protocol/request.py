@@ -33,6 +33,8 @@ class Request:
         probe: whose values are shown on each device: a word of `PROBES`, or equations by their ids, `3.1,3.4`.
         iterations: those of each loop whose values are kept, beside the last.
         window: where the recorded part of large arrays begins; the last dimensions of it if it is short.
+        gentle: whether values of abstract inputs are such that most programs give finite results: not negative, and
+            weights scaled by how many products are summed.
         reference: whether the probed values are compared with those of a run on one device.
         gradients: whether derivatives that the function takes are compared with differences of values, in float64.
         timeout: seconds after which the capture is ended; None for no limit.
@@ -57,6 +59,7 @@ class Request:
     python: str | None = None
     live: bool = True
     seed: int = 0
+    gentle: bool = False
     probe: str = "collectives"
     iterations: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7)
     window: tuple[int, ...] = ()

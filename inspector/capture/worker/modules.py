@@ -82,15 +82,28 @@ def pass_if_there(name: str) -> tuple[str, ...]:
         return ()
 
 
-def inline_calls(module: ir.Module) -> None:
-    """Put the body of each called function where it is called; the functions that stay behind are dead."""
+CALLED = "shardscope.called"
+"""The attribute of operations from called functions: the locations of the calls, innermost first, by `inline_calls`."""
+
+
+def inline_calls(module: ir.Module, *, mark: bool = False) -> list[tuple[str, ...]]:
+    """Put the body of each called function where it is called; the functions that stay behind are dead.
+
+    Returns the locations of the calls around each body, innermost first; `mark` gives its operations their number.
+    """
     functions = {op.attributes["sym_name"].value: op.operation for op in module.body.operations if is_function(op)}
-    calls = find(functions["main"], {"func.call"})
+    calls: list[tuple[ir.Operation, tuple[str, ...]]] = [(call, ()) for call in find(functions["main"], {"func.call"})]
+    stacks: list[tuple[str, ...]] = []
     while calls:
-        call = calls.pop()
+        call, around = calls.pop()
         callee = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value].clone()
-        calls += find(callee, {"func.call"})
+        stack = (str(call.location), *around) if mark else ()
+        calls += [(inner, stack) for inner in find(callee, {"func.call"})]
         body = callee.regions[0].blocks[0]
+        if mark:
+            for operation in find(callee, lambda name: name not in ("func.func", "func.return", "func.call")):
+                operation.attributes[CALLED] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(stacks))
+            stacks.append(stack)
         for parameter, argument in zip(list(body.arguments), list(call.operands), strict=True):
             parameter.replace_all_uses_with(argument)
         *operations, terminator = list(body.operations)
@@ -100,6 +113,7 @@ def inline_calls(module: ir.Module) -> None:
             result.replace_all_uses_with(value)
         call.erase()
         callee.erase()
+    return stacks
 
 
 def argument_attributes(module: ir.Module) -> list[Any]:

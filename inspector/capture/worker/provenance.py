@@ -82,7 +82,7 @@ def _propagate(module: ir.Module, wish: str) -> None:
     recorded = " ".join(option for name, option in RECORDING.items() if name in wish)
     own = [str(each["sdy.sharding"]) if "sdy.sharding" in each else "" for each in modules.argument_attributes(module)]
     modules.inline_calls(module)
-    _stand_in(module)
+    stand_in(module)
     modules.run(
         module,
         *((modules.pass_of("chlo-legalize-to-stablehlo"),) if modules.find(module.operation, {"chlo.top_k"}) else ()),
@@ -114,7 +114,7 @@ def _propagate(module: ir.Module, wish: str) -> None:
     _keep_own_origins(module, own)
 
 
-def _stand_in(module: ir.Module) -> None:
+def stand_in(module: ir.Module) -> None:
     """Put an elementwise operation of StableHLO in the place of each elementwise one of CHLO.
 
     And of each constraint that asks for nothing, as XLA puts in front of what loops use: it would pass for an origin.

@@ -118,7 +118,7 @@ def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:
 
 def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table) -> None:
     try:
-        inputs = live.inputs_of(call, compiled, request.seed)
+        inputs = live.inputs_of(call, compiled, request.seed, gentle=request.gentle)
         outputs, execution = live.run(compiled, inputs, call.results or (), request.fingerprints)
     except (TypeError, ValueError, AssertionError, NotImplementedError) as error:
         if failures.user_line(error):

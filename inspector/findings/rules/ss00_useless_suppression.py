@@ -35,6 +35,7 @@ RULE = Rule(
     faulty='total = lax.psum(a, "x")  # shardscope: ignore',
     repaired='total = lax.psum(a, "x")  # shardscope: ignore[SS04] the weights are meant to count once per device',
     check=check,
+    is_observation=True,
     by_hand="a comment does not change the program",
     reads="suppressions",
 )

@@ -162,7 +162,7 @@ def _unformed_fixes(report: Report, first: Collective) -> tuple[Fix, ...]:
     gradients = constrained_gradients(report, _sharded_over(report, first.axes or ()))
     match platform_of(report):
         case "cpu":
-            return advice("compile for the target that it runs on, with --target")
+            return ()
         case "tpu":
             text = ", ".join(f"{name}={value}" for name, value in OFFLOADED.items())
             options = Fix(f"jax.jit(…, compiler_options={{{text}}})", with_compiler_options(report, OFFLOADED))

@@ -153,6 +153,7 @@ RULE = Rule(
     faulty="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False))",
     repaired="jax.grad(jax.shard_map(loss, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=True))",
     check=check,
+    is_observation=True,
     of_gradients=True,
     tries="check_vma=True, one shard_map at a time; all_gather with to='invarying'",
 )

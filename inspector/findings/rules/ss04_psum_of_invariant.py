@@ -209,5 +209,6 @@ RULE = Rule(
     faulty='return lax.psum(error, "batch") + lax.psum(jnp.sum(weights**2), "batch")',
     repaired='return lax.psum(error, "batch") + jnp.sum(weights**2)',
     check=check,
+    is_observation=True,
     tries="the operand in place of its reduction; where its type varies, with all_gather to='invarying' or no cast",
 )

@@ -100,5 +100,6 @@ RULE = Rule(
     faulty="rate = lax.cond(jnp.sum(block) > 10, lambda r: r / 2, lambda r: r, rate)  # out_specs=P()",
     repaired='rate = lax.pmean(jnp.where(jnp.sum(block) > 10, rate / 2, rate), "x")',
     check=check,
+    is_observation=True,
     by_hand="only the author knows whether a mean, a sum or one device's value is intended",
 )

@@ -176,6 +176,7 @@ RULE = Rule(
     faulty='jax.shard_map(lambda x: jnp.sum(x), mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)',
     repaired='jax.shard_map(lambda x: lax.psum(jnp.sum(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())',
     check=check,
+    is_observation=True,
     by_hand="whether to reduce the value or to name the axis is the author's choice; with the check on, the function"
     " does not trace, and `shardscope run` tries both edits",
 )

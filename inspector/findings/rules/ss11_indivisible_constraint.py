@@ -52,5 +52,6 @@ RULE = Rule(
     repaired="""padded = jnp.pad(x, ((0, -len(x) % 8), (0, 0)))
 x = lax.with_sharding_constraint(padded, P("x"))""",
     check=check,
+    is_observation=True,
     by_hand="padding and sharding another dimension are both possible",
 )

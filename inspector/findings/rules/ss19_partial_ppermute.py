@@ -115,5 +115,6 @@ RULE = Rule(
     faulty='lax.ppermute(block, "i", [(0, 1), (1, 2), (2, 3)])',
     repaired='lax.ppermute(block, "i", [(0, 1), (1, 2), (2, 3), (3, 0)])',
     check=check,
+    is_observation=True,
     by_hand="only the author knows which devices should receive",
 )

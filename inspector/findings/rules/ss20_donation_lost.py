@@ -170,6 +170,7 @@ RULE = Rule(
     faulty="step = jax.jit(lambda x: (2 * x).astype(jnp.bfloat16), donate_argnums=0)  # x is float32",
     repaired="step = jax.jit(lambda x: 2 * x, donate_argnums=0)",
     check=check,
+    is_observation=True,
     tries="one fewer donated argument; out_shardings as the arguments are sharded",
     saves="memory",
 )

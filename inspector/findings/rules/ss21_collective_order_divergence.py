@@ -141,5 +141,6 @@ RULE = Rule(
     faulty='lax.cond(jnp.sum(block) > 0, lambda b: lax.psum(b, "x"), lambda b: b, block)',
     repaired='lax.psum(jnp.where(jnp.sum(block) > 0, block, 0), "x")',
     check=check,
+    is_observation=True,
     by_hand="only the author knows what all devices should do",
 )

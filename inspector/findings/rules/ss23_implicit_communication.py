@@ -124,10 +124,7 @@ def _fixes(report: Report, causes: list[CollectiveCause], group: list[Inserted])
     return (
         *(fix for each in written for fix in each),
         *islice(_without_constraints(report, group), MAX_LEFT_OUT),
-        *advice(
-            (f"{_instead(cause, group[0][0])}, or " if cause is not None and _is_avoidable(group) else "")
-            + "suppress with # shardscope: ignore[SS23] on the line"
-        ),
+        *(advice(_instead(cause, group[0][0])) if cause is not None and _is_avoidable(group) else ()),
     )
 
 

@@ -183,6 +183,7 @@ RULE = Rule(
     x, w = residuals
     return g @ w.T, x.T @ g""",
     check=check,
+    is_observation=True,
     of_gradients=True,
     tries="the backward pass without a psum, one at a time; check_vma=True; of a gradient taken inside of a shard_map"
     " pmean for psum, psum for pmean, no sum, the quotient by the number of devices",

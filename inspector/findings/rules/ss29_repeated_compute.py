@@ -10,9 +10,8 @@ from typing import NamedTuple
 from ....parsers.hlo import Instruction
 from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
 from ...collectives.context import context_of
-from ...cost.matmul import matmul_flops
 from ...cost.places import machine_of
-from ...execution_counts.hlo_executions import hlo_executions
+from ...cost.products import products_of
 from ...ir.meshes import axes_of_groups
 from ...ir.types import array_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
@@ -30,8 +29,6 @@ MIN_SHARE = 0.1
 
 MAX_PARTITIONS = 1 << 12
 
-PRODUCTS = ("dot", "convolution")
-
 
 class _Product(NamedTuple):
     """A product, and its operations on a device in one run, of which `repeated` would be less if none did the same."""
@@ -44,44 +41,25 @@ class _Product(NamedTuple):
 
 def check(report: Report) -> Iterator[Finding]:
     """The products that devices along some axes repeat, those along the same axes together."""
-    products = _products(report)
-    total = sum(flops for _, flops, _ in products)
+    products = products_of(report.program)
+    total = sum(each.flops for each in products)
     least = report.thresholds.get(RULE.id, MIN_REPEATED_FLOPS)
     context = context_of(report.program)
     stage = report.program.stage("hlo-spmd")
     if stage is None or not 1 < context.partitions <= MAX_PARTITIONS or total < least:
         return
     groups: dict[tuple[AxisRef, ...], list[_Product]] = {}
-    classes = device_classes(report.program, stage, (instruction for instruction, _, _ in products))
-    for instruction, flops, runs in products:
-        alike = classes.get(instruction.start)
+    classes = device_classes(report.program, stage, (each.instruction for each in products))
+    for each in products:
+        alike = classes.get(each.instruction.start)
         axes = None if alike is None else _axes(report, alike)
         if alike is not None and axes:
-            repeated = flops * (1 - len(set(alike)) / len(alike))
-            groups.setdefault(axes, []).append(_Product(instruction, flops, runs, repeated))
+            repeated = each.flops * (1 - len(set(alike)) / len(alike))
+            groups.setdefault(axes, []).append(_Product(each.instruction, each.flops, each.runs, repeated))
     for axes, found in groups.items():
         repeated = sum(each.repeated for each in found)
         if repeated >= max(least, MIN_SHARE * total):
             yield _found(report, axes, found, repeated, total)
-
-
-def _products(report: Report) -> list[tuple[Instruction, int, int]]:
-    """The products of the partitioned program, each with its operations on a device in one run, and how often it runs.
-
-    What runs an unknown number of times counts once.
-    """
-    stage = report.program.stage("hlo-spmd")
-    executions = None if stage is None else hlo_executions(stage)
-    if executions is None:
-        return []
-    found = []
-    for each in executions.module.with_opcode(PRODUCTS):
-        flops = matmul_flops(each, each.operand_types)
-        runs = executions.of(each.computation.name).count
-        runs = 1 if runs is None else runs
-        if flops and runs:
-            found.append((each, flops * runs, runs))
-    return found
 
 
 def _axes(report: Report, classes: Classes) -> tuple[AxisRef, ...] | None:

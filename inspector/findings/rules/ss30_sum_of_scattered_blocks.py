@@ -119,6 +119,7 @@ grads = jax.tree.map(lambda g: lax.pmean(g, "x"), grads)""",
     repaired="""grads = jax.grad(loss)(shards, batch)
 grads = jax.tree.map(lambda g: g / lax.axis_size("x"), grads)""",
     check=check,
+    is_observation=True,
     of_gradients=True,
     tries="the blocks without the reduction; in place of a mean, their quotient by the number of devices",
 )

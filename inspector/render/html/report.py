@@ -7,7 +7,7 @@ from functools import partial
 
 from ....parsers.source import Frame
 from ...capture.model import PHASES
-from ...findings.fixes.apply import diff_of
+from ...experiments.edited import diff_of
 from ...report import Collective, Finding, Report
 from ...shardings.collective_causes import causes_of
 from ..finding_facts import fixes_shown, notes_text, verdict, where

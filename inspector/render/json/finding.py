@@ -46,11 +46,16 @@ Values = Literal["equal", "close", "differ", "not compared"]
 
 
 class Sent(Struct, frozen=True):
-    """Executions of each kind of collective by axes, and the bytes that a device sends in one run of the program."""
+    """One side of an experiment, per device and step: executions of each kind of collective by axes, the bytes sent, by
+    axes and in all, the estimated time on the target, peak memory, and FLOPs of matrix products.
+    """
 
     collectives: dict[str, int]
+    axes: dict[str, int]
     bytes: int | None
     seconds: float | None
+    memory: int | None
+    flops: int | None
 
 
 class Trial(Struct, frozen=True):
@@ -61,6 +66,16 @@ class Trial(Struct, frozen=True):
     after: Sent
     values: Values
     changes: list[str]
+
+
+class Fix(Struct, frozen=True):
+    """A change: `tried` where it helps, the only state in which it is a fix. An `idea` says `why` it was not tried."""
+
+    title: str
+    edits: list[Edit]
+    state: Literal["tried", "untried", "idea", "not helping", "does not trace", "values differ"]
+    why: str
+    experiment: Trial | None
 
 
 class Finding(Struct, frozen=True):
@@ -81,6 +96,7 @@ class Finding(Struct, frozen=True):
     edits: list[Edit]
     verified: Literal["yes", "no", "not tried"]
     trial: Trial | None
+    fixes: list[Fix]
 
 
 class StoryStep(Struct, frozen=True):
@@ -117,12 +133,12 @@ def explanation_of(found: values.Explanation) -> Explanation:
     return shaped(Explanation, found, remedies=list(map(_remedy_of, found.fixes)))
 
 
-NOT_TRIED = values.Trial(verified=False, why="")
+NOT_TRIED = values.Experiment("untried")
 
 
 def _remedy_of(fix: values.Fix) -> Remedy:
-    trial = fix.trial or NOT_TRIED
-    works = None if fix.trial is None else trial.verified
+    trial = fix.experiment or NOT_TRIED
+    works = None if fix.experiment is None else trial.helps
     return shaped(Remedy, trial, what=fix.title, edits=fix.edits, works=works)
 
 
@@ -150,18 +166,26 @@ def finding_of(found: values.Finding, *, in_full: bool = True) -> Finding:
         location=_place_of(found.place),
         related=list(map(_place_of, found.related)),
         evidence=dict(found.evidence) if in_full or found.severity != "info" else {},
-        fix=found.fixes[0].title if found.fixes else None,
+        fix=None if found.advised is None else found.advised.title,
         saves=Saves(found.saved_bytes, found.saved_seconds),
         edits=() if found.proposal is None else found.proposal.edits,
-        verified="not tried" if found.trial is None else "yes" if found.trial.verified else "no",
-        trial=None if found.trial is None else _trial_of(found.trial),
+        verified="not tried" if found.experiment is None else "yes" if found.experiment.helps else "no",
+        trial=_trial_of(found.experiment),
+        fixes=[_fix_of(fix) for fix in found.fixes],
     )
 
 
-def _trial_of(trial: values.Trial) -> Trial:
-    before = Sent(dict(trial.before), trial.bytes_before, trial.seconds_before)
-    after = Sent(dict(trial.after), trial.bytes_after, trial.seconds_after)
-    return shaped(Trial, trial, before=before, after=after)
+def _fix_of(fix: values.Fix) -> Fix:
+    why = fix.why if fix.experiment is None else fix.experiment.why
+    return shaped(Fix, fix, why=why, experiment=_trial_of(fix.experiment))
+
+
+def _trial_of(done: values.Experiment | None) -> Trial | None:
+    return None if done is None else shaped(Trial, done, before=_sent_of(done.before), after=_sent_of(done.after))
+
+
+def _sent_of(cost: values.Measured) -> Sent:
+    return shaped(Sent, cost, collectives=dict(cost.collectives), axes=dict(cost.by_axes))
 
 
 def _place_of(place: values.FindingPlace) -> FindingPlace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...findings.fixes.apply import diff_of
+from ...experiments.edited import diff_of
 from ...report import Finding, Report, Suppressed
 from ...units import format_bytes, format_seconds
 from ..finding_facts import counted, evidence, fix_facts, suppressed_by, where
@@ -91,8 +91,7 @@ def _saves(found: Sequence[Finding]) -> str:
 
 
 def _fix(found: Finding) -> str:
-    verified = "" if found.trial is None else " (verified)" if found.trial.verified else " (not verified)"
-    return f"{found.fixes[0].title}{verified}" if found.fixes else ""
+    return "" if found.advised is None else found.advised.title
 
 
 def _message_and_fix(found: object, first_with: Mapping[tuple[str, str], Finding]) -> Sequence[Detail]:
@@ -100,12 +99,13 @@ def _message_and_fix(found: object, first_with: Mapping[tuple[str, str], Finding
     if not isinstance(found, tuple):
         return ()
     first: Finding = found[0]
-    fix = _fix(first) if first_with[first.rule, _fix(first)] is first else ""
-    return [Detail("", first.message), Detail("fix", fix)]
+    is_first = first_with[first.rule, _fix(first)] is first
+    known = fix_facts(first, in_full=False) if is_first else []
+    return [Detail("", first.message), *(Detail(name, text) for name, text in known)]
 
 
 def _cells(found: Finding) -> tuple[Cell, ...]:
-    verified = "" if found.trial is None else "verified" if found.trial.verified else "not verified"
+    state = "" if found.advised is None else found.advised.state
     return (
         Piece(found.severity, ROLES[found.severity]),
         found.rule,
@@ -115,7 +115,7 @@ def _cells(found: Finding) -> tuple[Cell, ...]:
         found.message,
         Piece(found.confidence, "aside"),
         "" if found.saved_bytes is None else size_cell(found.saved_bytes),
-        Piece(verified, "good" if verified == "verified" else "aside"),
+        Piece(state, "good" if state == "tried" else "aside"),
     )
 
 

@@ -54,8 +54,14 @@ def print_beginning(report: Report, console: Console, details: Collection[str] =
 
 
 def _beginning(report: Report, details: Collection[str]) -> Iterator[RenderableType]:
+    report = replace(report, findings=_final(report))
     parts = (_head(report), _findings(report, details, frozenset()), table_section(communication(report)))
     return (part for part in parts if part is not None)
+
+
+def _final(report: Report) -> tuple[Finding, ...]:
+    """The findings that no experiment changes."""
+    return tuple(found for found in report.findings if all(fix.state != "untried" for fix in found.fixes))
 
 
 def _plain(part: RenderableType) -> str:

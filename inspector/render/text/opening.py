@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ...capture.model import PHASES
-from ...findings.fixes.apply import diff_of
+from ...experiments.edited import diff_of
 from ...report import Fix, Report
 from ..finding_facts import fixes_shown, verdict
 from ..overview import nothing_sent, resources_text, subject_text
@@ -61,6 +61,6 @@ def explanation(report: Report) -> RenderableType | None:
 
 
 def _fix(fix: Fix, report: Report) -> list[RenderableType]:
-    style = "dim" if fix.trial is None else "green" if fix.verified else "yellow"
+    style = "dim" if fix.experiment is None else "green" if fix.helps else "yellow"
     head = Text.assemble("  ", (f"{verdict(fix)}: ", f"bold {style}"), data(fix.title))
     return [head, *(Text("    ").append_text(line) for line in code_lines("\n".join(diff_of(report.program, fix))))]

@@ -11,31 +11,32 @@ from shardscope.inspector.render.finding_facts import (
     MAX_RELATED,
     counted,
     evidence,
+    experiment_text,
     fix_facts,
     fixes_shown,
     notes_text,
     suppressed_by,
-    trial_text,
     verdict,
 )
 from shardscope.inspector.render.table import pieces
 from shardscope.inspector.render.tables.findings import findings, matters
 from shardscope.inspector.report import (
     Edit,
+    Experiment,
     Explanation,
     Finding,
     FindingPlace,
     Fix,
+    Measured,
     Suppressed,
     Suppression,
-    Trial,
 )
 from shardscope.parsers.source import Source
 
 from .by_hand import at, axes, finding, report, texts
 
 EDITS = (Edit("/code/model.py", 1, 0, 1, 1, "y"),)
-WORKS, FAILS = Trial(True, "the finding is gone"), Trial(False, "it is still there")
+WORKS, FAILS = Experiment("tried", values="equal"), Experiment("not helping", "it is still there")
 
 
 def short(*found: Finding) -> list[list[str]]:
@@ -106,14 +107,14 @@ def test_a_fix_is_said_once() -> None:
     table = matters(report(findings=found))
     said = {row.cells[2].text: [each.text for each in table.details(row.value)] for row in table.rows}  # type: ignore[union-attr]
     assert said == {
-        "model.py:2": ["Words.", "do this (verified)"],
-        "model.py:1": ["Words.", ""],
-        "model.py:3": ["Words.", "do this (verified)"],
+        "model.py:2": ["Words.", "do this", "values equal"],
+        "model.py:1": ["Words."],
+        "model.py:3": ["Words.", "do this", "values equal"],
     }
     assert table.details("nothing") == ()
-    for trial, words in ((FAILS, "do this (not verified)"), (None, "do this")):
+    for trial, words in ((FAILS, []), (None, ["do this"])):
         table = matters(report(findings=(finding(fixes=(Fix("do this", EDITS, trial),)),)))
-        assert [each.text for each in table.details(table.rows[0].value)] == ["Words.", words]
+        assert [each.text for each in table.details(table.rows[0].value)] == ["Words.", *words]
 
 
 def test_rows_of_all_findings() -> None:
@@ -125,8 +126,8 @@ def test_rows_of_all_findings() -> None:
     row = ["SS01", "slug", "model.py:7", "tp", "Words.", "likely"]
     assert texts(table) == [
         ["warning", *row, "0 B", ""],
-        ["info", *row[:2], "model.py:2", *row[3:], "", "verified"],
-        ["warning", *row, "", "not verified"],
+        ["info", *row[:2], "model.py:2", *row[3:], "", "tried"],
+        ["warning", *row, "", ""],
         ["suppressed", *row[:2], "model.py:3", *row[3:], "", ""],
     ]
     assert [pieces(each.cells[0])[0].role for each in table.rows] == ["warning", "aside", "warning", "aside"]
@@ -157,17 +158,20 @@ def test_details_of_a_finding() -> None:
     found = finding(fixes=(Fix("do this"),), evidence=(("sent", "5 B"),), saved_bytes=5, saved_seconds=2.0)
     table = findings(report(findings=(found,)))
     assert [(each.label, each.text) for each in table.details(found)] == [
-        ("fix", "do this"),
-        ("saves", "5 B per device per step, 2 s"),
+        ("idea", "do this (not tried)"),
         ("sent", "5 B"),
     ]
 
 
 def test_what_is_known_of_a_fix() -> None:
     assert fix_facts(finding()) == []
-    assert fix_facts(finding(saved_bytes=5)) == [("saves", "5 B per device per step")]
-    for trial, word in ((WORKS, "verified"), (FAILS, "not verified")):
-        assert fix_facts(finding(fixes=(Fix("a", EDITS, trial),))) == [("fix", "a"), (word, trial.why)]
+    works, fails, hope = Fix("a", EDITS, WORKS), Fix("b", EDITS, FAILS), Fix("c", why="it is hard")
+    both = finding(fixes=(works, fails, hope))
+    idea, shown = ("idea", "c (not tried: it is hard)"), [("fix", "a"), ("tried", "values equal")]
+    assert fix_facts(both) == [*shown, idea, ("not helping", "b: it is still there")]
+    assert fix_facts(both, in_full=False) == shown
+    assert fix_facts(finding(fixes=(fails, hope)), in_full=False) == [("idea", "c")]
+    assert fix_facts(finding(fixes=(fails,)), in_full=False) == []
 
 
 @pytest.mark.parametrize("count", [0, 1, MAX_RELATED, MAX_RELATED + 1, MAX_RELATED + 3])
@@ -180,25 +184,22 @@ def test_other_places_are_named_once(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "text"),
+    ("before", "after", "values", "text"),
     [
-        ({}, "why"),
-        ({"before": (("a", 2), ("b", 1)), "after": (("b", 1), ("c", 3))}, "why; a 2 → 0; c 0 → 3"),
-        ({"bytes_before": 5, "bytes_after": 0}, "why; 5 B → 0 B sent per device per step"),
-        ({"bytes_before": 0, "bytes_after": 5}, "why; 0 B → 5 B sent per device per step"),
-        ({"bytes_before": 5}, "why"),
-        ({"bytes_after": 5}, "why"),
-        ({"seconds_before": 2.0, "seconds_after": 0.0}, "why; 2 s → 0 ns"),
-        ({"seconds_before": 2.0}, "why"),
-        ({"seconds_after": 2.0}, "why"),
-        ({"values": "equal"}, "why; values equal"),
-        ({"values": "differ", "changes": tuple("abcd")}, "why; values differ: a; b; c; d"),
-        ({"values": "differ", "changes": tuple("abcde")}, "why; values differ: a; b; c; d; and 1 more"),
-        ({"values": "differ", "changes": tuple("abcdefg")}, "why; values differ: a; b; c; d; and 3 more"),
+        ({}, {}, "not compared", ""),
+        ({}, {}, "equal", "values equal"),
+        ({"bytes": 5 << 20}, {"bytes": 0}, "equal", "5 MiB → 0 B sent, values equal"),
+        ({"bytes": 4 << 20}, {"bytes": 3 << 20}, "close", "4 → 3 MiB sent, values close"),
+        ({"bytes": 5}, {}, "not compared", ""),
+        ({"seconds": 2.0}, {"seconds": 1e-6}, "not compared", "est. 2 s → 1 µs, values not compared"),
+        ({"memory": 2048}, {"memory": 1024}, "equal", "memory 2 → 1 KiB, values equal"),
+        ({"memory": 2048}, {"memory": 2040}, "equal", "values equal"),
+        ({"flops": 2000}, {"flops": 1000}, "equal", "2 k → 1 k FLOP, values equal"),
     ],
 )
-def test_what_came_of_trying_a_fix(fields: dict[str, Any], text: str) -> None:
-    assert trial_text(Trial(True, "why", **fields)) == text
+def test_what_came_of_trying_a_fix(before: dict[str, Any], after: dict[str, Any], values: Any, text: str) -> None:
+    done = Experiment("tried", before=Measured(**before), after=Measured(**after), values=values)
+    assert experiment_text(done) == text
 
 
 def test_findings_are_counted_by_severity() -> None:
@@ -215,9 +216,10 @@ def test_findings_are_counted_by_severity() -> None:
 def test_fixes_of_what_does_not_trace() -> None:
     """Those that work, or all if none does; each with what it does to the numbers."""
     works = [
-        Fix(values, EDITS, Trial(True, "", values=values, changes=("a",))) for values in ("equal", "close", "differ")
+        Fix(values, EDITS, Experiment("tried", "", values=values, changes=("a",)))
+        for values in ("equal", "close", "differ")
     ]  # type: ignore[arg-type]
-    unknown, failing, untried = Fix("u", EDITS, WORKS), Fix("f", EDITS, FAILS), Fix("n")
+    unknown, failing, untried = Fix("u", EDITS, Experiment("tried")), Fix("f", EDITS, FAILS), Fix("n")
     assert [verdict(each) for each in (*works, unknown, failing, untried)] == [
         "traces and keeps the numbers",
         "traces and keeps the numbers",

@@ -104,8 +104,11 @@ def is_abstract(leaf: Any) -> bool:
     return isinstance(leaf, jax.ShapeDtypeStruct)
 
 
-def concrete(leaf: Any, seed: int, index: int) -> Any:
-    """The leaf itself if it has a value, else a value for it; `index` tells the leaves of one call apart."""
+def concrete(leaf: Any, seed: int, index: int, *, gentle: bool = False) -> Any:
+    """The leaf itself if it has a value, else a value for it; `index` tells the leaves of one call apart.
+
+    `gentle` numbers are not negative, as second moments, and small where they are weights of a sum.
+    """
     if not is_abstract(leaf):
         return leaf
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -117,6 +120,8 @@ def concrete(leaf: Any, seed: int, index: int) -> Any:
         largest = int(jnp.iinfo(leaf.dtype).max)
         return generator.integers(0, min(MAX_INTEGER, largest + 1), leaf.shape).astype(leaf.dtype)
     values = generator.standard_normal(leaf.shape, dtype=np.float32)
+    if gentle:
+        values = np.abs(values) / np.sqrt(leaf.shape[-2] if len(leaf.shape) > 1 else 1)
     if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
         values = values + 1j * generator.standard_normal(leaf.shape, dtype=np.float32)
     elif not jnp.issubdtype(leaf.dtype, jnp.floating):

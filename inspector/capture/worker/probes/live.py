@@ -57,11 +57,11 @@ class Inputs(NamedTuple):
     seeded: bool
 
 
-def inputs_of(call: Traceable, compiled: Any, seed: int) -> Inputs:
+def inputs_of(call: Traceable, compiled: Any, seed: int, *, gentle: bool = False) -> Inputs:
     """Values for all arguments, on the devices where they belong."""
     leaves, tree = jax.tree.flatten(call.dynamic())
     tree = getattr(call.traced, "_in_tree", tree)
-    values = [arg_spec.concrete(leaf, seed, index) for index, leaf in enumerate(leaves)]
+    values = [arg_spec.concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
     donated = donations(call, len(leaves))
     try:

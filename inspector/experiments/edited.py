@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ....parsers.source import Source
-from ...capture.model import Capture
-from ...capture.protocol.request import Request
-from ...capture.scratch import Scratch
-from ...capture.spawn import last_capture
-from ...ir.program import Program
-from ...report import Edit, Fix
+from ...parsers.source import Source
+from ..capture.model import Capture
+from ..capture.protocol.request import Request
+from ..capture.scratch import Scratch
+from ..capture.spawn import last_capture
+from ..ir.program import Program
+from ..report import Edit, Fix
 
 
 def edited(program: Program, edits: Iterable[Edit]) -> Mapping[str, bytes] | None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from ...capture.model import Execution, OutputSummary
-from ...capture.protocol.request import Request
-from ...ir.types import jax_type
+from ..capture.model import Execution, OutputSummary
+from ..capture.protocol.request import Request
+from ..ir.types import jax_type
+from ..report import Values
 
 ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
 """Relative distance, in norm, by which results may differ when they are computed in another order."""
-
-Values = Literal["equal", "close", "differ", "not compared"]
 
 
 class Comparison(NamedTuple):
@@ -36,16 +35,24 @@ def compared(before: Execution | None, after: Execution | None) -> Comparison:
     return Comparison(values, tuple(_changes(pairs)) if values == "differ" else ())
 
 
-def for_numbers(request: Request) -> Request:
-    """The request with what a comparison needs, and without what it does not."""
-    return replace(request, fingerprints=True, probe="none", reference=False)
+def for_numbers(request: Request, *, gentle: bool = False) -> Request:
+    """The request with what a comparison needs, and without what it does not.
+
+    `gentle` inputs keep more programs finite: see `Request`.
+    """
+    return replace(request, fingerprints=True, probe="none", reference=False, passes="", gentle=gentle, gradients=False)
+
+
+def is_finite(run: Execution) -> bool:
+    """Return whether all results of a run can be compared: none has an element that is not finite."""
+    return all(not each.non_finite and each.digest is not None for each in run.outputs)
 
 
 def _of_one(one: OutputSummary, other: OutputSummary) -> Values:
     if jax_type(one.type) != jax_type(other.type):
         return "differ"
-    if one.digest is None or other.digest is None:
-        return "not compared"
+    if one.digest is None or other.digest is None or one.non_finite or other.non_finite:
+        return "differ" if one.non_finite != other.non_finite else "not compared"
     if one.digest == other.digest:
         return "equal"
     found = distance(one, other)

@@ -1,0 +1,350 @@
+"""Changes of requests that may cost less, read off the dataflow of a lowered module.
+
+Four kinds contain the usual mistakes: (a) a constraint with the batch's axes on lookups, broadcasts and the first
+products of parameters; (b) a result as the argument that it becomes; (c) an optimizer's leaf as its parameter; (d)
+other specs of arguments and constraints, one step away. Layers, and an optimizer's leaves, go together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from jaxlib.mlir import ir
+
+from .. import modules
+from .lowered import Change, Frame, Lowered, body_of
+from .price import Pricing
+from .spec import Dims, Spec, spec_in
+
+T = TypeVar("T")
+
+_STEP = re.compile(r"\[[^\]]*\]|\.\w+")
+_FIRST = re.compile(r"^\w+")
+_NUMBER = re.compile(r"\[\d+\]")
+FLOATS = ("f32", "bf16", "f16", "f64")
+NUMBER = "shardscope.number"
+
+
+class Candidate(NamedTuple):
+    """Changes that are made together."""
+
+    kind: Literal["a", "b", "c", "d"]
+    changes: tuple[Change, ...]
+
+    @property
+    def is_removal(self) -> bool:
+        """True if it leaves a constraint out: of two changes that cost the same, the other one is preferred."""
+        return any(each.kind == "constraint" and each.spec is None for each in self.changes)
+
+
+class Requests:
+    """The candidates of a module; results that are tied to arguments, and the data among these."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        self._lowered = lowered
+        names, types = lowered.names, list(map(str, lowered.types))
+        self.tied: dict[int, int] = {}
+        by_path: set[int] = set()
+        for result, type in enumerate(lowered.result_types):
+            alike = [
+                number for number, each in enumerate(types) if each == str(type) and number not in self.tied.values()
+            ]
+            if not alike or not type.rank:
+                continue
+            common = {number: _common(names[number], lowered.result_names[result]) for number in alike}
+            best = max(alike, key=lambda number: (common[number], -number))
+            if common[best] or str(type.element_type) in FLOATS:
+                self.tied[result] = best
+                by_path |= {best} if common[best] else set()
+        self.data = list(self._data(by_path))
+        axes = (lowered.arguments[number].dims[0] for number in self.data)
+        self.batch = list(dict.fromkeys(each for each in axes if each))
+        self.home: dict[int, int] = {}
+        for number, name in enumerate(names):
+            steps = _steps(name)
+            owners = (
+                other
+                for other, parameter in enumerate(names)
+                if (other < number or len(_steps(parameter)) < len(steps))
+                and other != number
+                and types[other] == types[number]
+                and (own := _steps(parameter))
+                and _first(parameter) != _first(name)
+                and len(own) <= len(steps)
+                and steps[-len(own) :] == own
+            )
+            owner = next(owners, None)
+            if owner is not None and owner not in self.home:
+                self.home[number] = owner
+
+    def _data(self, state: set[int]) -> Iterator[int]:
+        """Arguments with a batch dimension: those that no result claims by its path, all of one leading size."""
+        lowered = self._lowered
+        groups: dict[str, list[int]] = defaultdict(list)
+        for number, name in enumerate(lowered.names):
+            groups[_first(name)].append(number)
+        sizes: Counter[int] = Counter()
+        free = []
+        for members in groups.values():
+            ranked = [number for number in members if lowered.types[number].rank]
+            leading = {lowered.types[number].shape[0] for number in ranked}
+            if ranked and len(leading) == 1 and not state & set(members):
+                free += ranked
+                is_surest = not set(self.tied.values()) & set(ranked)
+                sizes[leading.pop()] += 4 if is_surest else 1
+        if not free:
+            free = [
+                number
+                for number, type in enumerate(lowered.types)
+                if type.rank and number not in state and lowered.arguments[number].dims[0]
+            ]
+            sizes.update(lowered.types[number].shape[0] for number in free)
+        likeliest = max(sizes, key=lambda size: sizes[size], default=0)
+        yield from (number for number in free if lowered.types[number].shape[0] == likeliest)
+
+    def pinned(self, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """The changes, and results that are left open held as the arguments that they become.
+
+        State goes round: else a change looks good that only puts off a gather to the next step.
+        """
+        now = {each.number: each.spec for each in changes if each.kind == "argument"}
+        open = (
+            Change("result", result, now.get(argument, self._lowered.arguments[argument]))
+            for result, argument in self.tied.items()
+            if self._lowered.results[result] is None
+        )
+        return (*open, *changes)
+
+    def candidates(self, pricing: Pricing) -> Iterator[Candidate]:
+        """All kinds, each change once; those that are likeliest to be mistakes first."""
+        found = itertools.chain(
+            self._results(), self._homes(), self._batches(pricing), self._constraints(), self._arguments()
+        )
+        yield from dict.fromkeys(found)
+
+    def _results(self) -> Iterator[Candidate]:
+        lowered = self._lowered
+        apart = [
+            result
+            for result, argument in self.tied.items()
+            if (now := lowered.results[result]) is None or now.dims != lowered.arguments[argument].dims
+        ]
+        for key in (_starred, _first_step):
+            for members in _grouped(apart, partial(_by, key, lowered.result_names)):
+                changes = (Change("result", result, lowered.arguments[self.tied[result]]) for result in members)
+                yield Candidate("b", tuple(changes))
+
+    def _homes(self) -> Iterator[Candidate]:
+        lowered = self._lowered
+        apart = [
+            number
+            for number, home in self.home.items()
+            if lowered.arguments[number].dims != lowered.arguments[home].dims
+        ]
+        for key in (_starred, _first):
+            for members in _grouped(apart, partial(_by, key, lowered.names)):
+                specs = {number: lowered.arguments[self.home[number]] for number in members}
+                yield Candidate("c", self._with_results(specs))
+
+    def _with_results(self, specs: dict[int, Spec]) -> tuple[Change, ...]:
+        """Changes of arguments, and of the results that become them and were requested alike."""
+        lowered = self._lowered
+        changes = [Change("argument", number, spec) for number, spec in specs.items()]
+        for result, argument in self.tied.items():
+            now = lowered.results[result]
+            if argument in specs and now is not None and now.dims == lowered.arguments[argument].dims:
+                changes.append(Change("result", result, specs[argument]))
+        return tuple(changes)
+
+    def _arguments(self) -> Iterator[Candidate]:
+        lowered = self._lowered
+        ranked = [number for number, type in enumerate(lowered.types) if type.rank]
+
+        def place(number: int) -> Hashable:
+            home = self.home.get(number, number)
+            return _starred(lowered.names[home]), str(lowered.types[number]), lowered.arguments[number]
+
+        def kind(number: int) -> Hashable:
+            return str(lowered.types[number]), lowered.arguments[number]
+
+        for key in (place, kind):
+            for members in _grouped(ranked, key):
+                now, type = lowered.arguments[members[0]], lowered.types[members[0]]
+                for spec in self._others(now, type):
+                    if lowered.parts(spec) >= lowered.parts(now):
+                        yield Candidate("d", self._with_results(dict.fromkeys(members, spec)))
+
+    def _constraints(self) -> Iterator[Candidate]:
+        lowered = self._lowered
+        operations = lowered.operations
+
+        def place(number: int) -> Hashable:
+            operation = operations[number]
+            return lowered.stack(number), str(operation.attributes["sharding"]), str(operation.results[0].type)
+
+        for members in _grouped(lowered.constraints, place):
+            operation = operations[members[0]]
+            now, type = spec_in(str(operation.attributes["sharding"])), ir.RankedTensorType(operation.results[0].type)
+            for spec in (*self._others(now, type), None):
+                yield Candidate("d", tuple(Change("constraint", number, spec) for number in members))
+
+    def _others(self, spec: Spec, type: Any) -> list[Spec]:
+        """Specs one step away: an axis added, moved or dropped, and two dimensions exchanged."""
+        lowered, rank = self._lowered, type.rank
+        found: list[Dims] = []
+        for axis in (name for name, size in lowered.axes.items() if size > 1):
+            bare = tuple(tuple(each for each in dim if each != axis) for dim in spec.dims)
+            moved = (tuple((*dim, axis) if n == place else dim for n, dim in enumerate(bare)) for place in range(rank))
+            found += [*moved, bare]
+        for one, other in itertools.combinations(range(rank), 2):
+            swapped = list(spec.dims)
+            swapped[one], swapped[other] = swapped[other], swapped[one]
+            found.append(tuple(swapped))
+        return [Spec(dims) for dims in dict.fromkeys(found) if dims != spec.dims and lowered.fits(dims, type.shape)]
+
+    def _batches(self, pricing: Pricing) -> Iterator[Candidate]:
+        lowered = self._lowered
+        if not self.batch or lowered.is_explicit:
+            return
+        dims = self._batch_dims(pricing)
+        groups: dict[tuple[str, tuple[Frame, ...]], list[int]] = defaultdict(list)
+        for number, what in self._places():
+            stack = lowered.stack(number) if number in dims and lowered.is_forward(number) else ()
+            if stack:
+                groups[what, stack].append(number)
+        alike = _grouped(list(groups), lambda key: (key[0], key[1][0]))
+        alone = [[key] for key in groups]
+        for keys in [*alone, *(each for each in alike if len(each) > 1)]:
+            members = [number for key in keys for number in groups[key]]
+            for axes, is_loose in itertools.product(self.batch, (False, True)):
+                changes = []
+                for number in members:
+                    type = ir.RankedTensorType(lowered.operations[number].results[0].type)
+                    others = tuple(dim for dim in range(type.rank) if dim != dims[number])
+                    if type.shape[dims[number]] % lowered.ways(axes) == 0:
+                        sharded = tuple(axes if dim == dims[number] else () for dim in range(type.rank))
+                        changes.append(Change("new", number, Spec(sharded, others if is_loose else ())))
+                if changes:
+                    yield Candidate("a", tuple(changes))
+
+    def _places(self) -> Iterator[tuple[int, str]]:
+        """Places where parameters meet data: lookups, products of both, and parameters that are broadcast."""
+        from_data = self._sources()
+        for number, operation in enumerate(self._lowered.operations):
+            operands = [from_data.get(value, (False, False)) for value in operation.operands]
+            if not len(operation.results) or not isinstance(operation.results[0].type, ir.RankedTensorType):
+                continue
+            if str(ir.RankedTensorType(operation.results[0].type).element_type) not in FLOATS:
+                continue
+            only_state = [state and not data for data, state in operands]
+            match operation.name:
+                case "stablehlo.gather" if not operands[0][0] and operands[1][0]:
+                    yield number, "lookup"
+                case "stablehlo.dot_general" if only_state[0] != only_state[1]:
+                    yield number, "product"
+                case "stablehlo.broadcast_in_dim" if only_state[0]:
+                    yield number, "broadcast"
+
+    def _sources(self) -> dict[Any, tuple[bool, bool]]:
+        """For each value, whether it comes from data, and whether from other arguments."""
+        main = body_of(modules.main_of(self._lowered.module))
+        found = {each: (n in self.data, n not in self.data) for n, each in enumerate(main.arguments)}
+
+        def of(values: Iterable[Any]) -> tuple[bool, bool]:
+            known = [found.get(value, (False, False)) for value in values]
+            return any(data for data, _ in known), any(state for _, state in known)
+
+        def walk(block: Any) -> None:
+            for view in block.operations:
+                operation = view.operation
+                if operation.name == "stablehlo.while":
+                    ins = [of([value]) for value in operation.operands]
+                    for _ in range(2):
+                        for region in operation.regions:
+                            found.update(zip(region.blocks[0].arguments, ins, strict=True))
+                            walk(region.blocks[0])
+                        ends = list(operation.regions[1].blocks[0].operations)[-1].operation.operands
+                        pairs = zip(ins, (of([value]) for value in ends), strict=True)
+                        ins = [(one[0] or other[0], one[1] or other[1]) for one, other in pairs]
+                    found.update(zip(operation.results, ins, strict=True))
+                    continue
+                from_operands = of(operation.operands)
+                found.update((value, from_operands) for value in operation.results)
+
+        walk(main)
+        return found
+
+    def _batch_dims(self, pricing: Pricing) -> dict[int, int]:
+        """The batch's dimension of operations' results: Shardy propagates an axis from the data and nothing else."""
+        lowered = self._lowered
+        clone = lowered.changed(())
+        operations = modules.find(clone.operation, lambda _: True)
+        integer = ir.IntegerType.get_signless(64)
+        for number, operation in enumerate(operations):
+            if len(operation.results):
+                operation.attributes[NUMBER] = ir.IntegerAttr.get(integer, number)
+        for operation in modules.find(clone.operation, {"sdy.sharding_constraint"}):
+            operation.results[0].replace_all_uses_with(operation.operands[0])
+            operation.erase()
+        axis = next(name for name, size in lowered.axes.items() if size > 1)
+        written: list[ir.DictAttr] = []
+        for number, type in enumerate(lowered.types):
+            spec = (
+                Spec(((axis,), *((),) * (type.rank - 1)), tuple(range(1, type.rank))) if number in self.data else None
+            )
+            named = {"sdy.sharding": ir.Attribute.parse(spec.sdy(lowered.mesh))} if spec is not None else {}
+            written.append(ir.DictAttr.get(named))
+        main = modules.main_of(clone)
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get(written)
+        main.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({})] * len(lowered.result_types))
+        modules.run(clone, *pricing.propagate)
+        found: dict[int, int] = {}
+        for operation in modules.find(clone.operation, lambda _: True):
+            known = operation.attributes
+            if NUMBER in known and "sdy.sharding" in known:
+                text = str(known["sdy.sharding"]).partition("<[")
+                dims = spec_in(text[2] or text[0]).dims
+                place = next((dim for dim, axes in enumerate(dims) if axes), None)
+                if place is not None:
+                    found[ir.IntegerAttr(known[NUMBER]).value] = place
+        return found
+
+
+def _by(key: Callable[[str], str], names: Sequence[str], number: int) -> str:
+    return key(names[number])
+
+
+def _grouped(members: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    found: dict[Hashable, list[T]] = {}
+    for each in members:
+        found.setdefault(key(each), []).append(each)
+    return list(found.values())
+
+
+def _steps(path: str) -> list[str]:
+    return _STEP.findall(path)
+
+
+def _first(path: str) -> str:
+    found = _FIRST.match(path)
+    return found[0] if found else path
+
+
+def _first_step(path: str) -> str:
+    return next(iter(_steps(path)), path)
+
+
+def _starred(path: str) -> str:
+    """A path that all layers have."""
+    return _NUMBER.sub("[*]", path)
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many last steps two paths share."""
+    pairs = zip(reversed(_steps(one)), reversed(_steps(other)), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -1,0 +1,205 @@
+"""A lowered module whose requests can be changed: shardings of arguments, results and constraints."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from jaxlib.mlir import ir
+
+from .. import modules
+from ..provenance import stand_in
+from .spec import Dims, Spec, replicated, spec_in
+
+_AXES = re.compile(r'"([^"]+)"=(\d+)')
+_FRAME = re.compile(r'"([^"]*)"\("([^"]+)":(\d+):(\d+)(?: to (?:(\d+))?:(\d+))?\)')
+_NAME = re.compile(r'^loc\("(.*?)"[()]')
+_REQUESTED = re.compile(r'(sharding_constraint|reshard)\)?"')
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|^<")
+
+
+class Frame(NamedTuple):
+    """A frame of a user's call stack, and the expression that it is at."""
+
+    function: str
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class Change(NamedTuple):
+    """A request with another spec: of an argument or a result by its number, of a constraint, or a new one on the
+    result of an operation. A constraint whose spec is None is left out."""
+
+    kind: Literal["argument", "result", "constraint", "new"]
+    number: int
+    spec: Spec | None
+
+
+class Lowered:
+    """A module with calls inlined, and what is needed to change its requests in clones."""
+
+    def __init__(self, text: bytes) -> None:
+        """The context of MLIR that is entered holds the module."""
+        module = ir.Module.parse(text)
+        stacks = modules.inline_calls(module, mark=True)
+        stand_in(module)
+        passes = map(modules.pass_of, ("symbol-dce", "sdy-lift-inlined-meshes", "sdy-constant-or-scalar-splitter"))
+        modules.run(module, *passes, *modules.pass_if_there("sdy-manual-axes-cleanup"), modules.pass_of("symbol-dce"))
+        self.module = module
+        self.operations = modules.find(module.operation, lambda _: True)
+        self._locations: list[tuple[str, ...]] = []
+        for operation in self.operations:
+            marked = modules.CALLED in operation.attributes
+            around = stacks[ir.IntegerAttr(operation.attributes[modules.CALLED]).value] if marked else ()
+            self._locations.append((str(operation.location), *around))
+            if marked:  # operations that differ in it would not be merged
+                del operation.attributes[modules.CALLED]
+        self.meshes = {
+            ir.StringAttr(each.attributes["sym_name"]).value: {
+                name: int(size) for name, size in _AXES.findall(str(each.attributes["mesh"]))
+            }
+            for each in modules.find(module.operation, {"sdy.mesh"})
+        }
+        self.mesh = max(self.meshes, key=lambda name: math.prod(self.meshes[name].values()), default="")
+        self.axes = self.meshes.get(self.mesh, {})
+        body = body_of(modules.main_of(module))
+        self.types = [ir.RankedTensorType(each.type) for each in body.arguments]
+        self.result_types = [ir.RankedTensorType(each.type) for each in list(body.operations)[-1].operation.operands]
+        self.names = [_name(str(each.location)) for each in body.arguments]
+        arguments, results = (attributes(module, which) for which in ("arg_attrs", "res_attrs"))
+        arguments, results = arguments or [{}] * len(self.types), results or [{}] * len(self.result_types)
+        self.arguments = [
+            spec_in(str(each["sdy.sharding"])) if "sdy.sharding" in each else replicated(type.rank)
+            for each, type in zip(arguments, self.types, strict=True)
+        ]
+        self.results = [spec_in(str(each["sdy.sharding"])) if "sdy.sharding" in each else None for each in results]
+        self.result_names = [
+            ir.StringAttr(each["jax.result_info"]).value if "jax.result_info" in each else f"result[{number}]"
+            for number, each in enumerate(results)
+        ]
+
+    @cached_property
+    def constraints(self) -> list[int]:
+        """The constraints that somebody wrote: with explicit axes, JAX puts others behind each operation."""
+        return [
+            number
+            for number, each in enumerate(self.operations)
+            if each.name == "sdy.sharding_constraint" and _REQUESTED.search(str(each.location).split("(callsite")[0])
+        ]
+
+    @cached_property
+    def is_explicit(self) -> bool:
+        """True if the types of values have shardings, which constraints cannot change."""
+        written = sum(each.name == "sdy.sharding_constraint" for each in self.operations)
+        return bool(written > len(self.constraints) + 3)
+
+    def ways(self, axes: Iterable[str]) -> int:
+        """Return into how many parts some axes, or parts of axes, divide an array."""
+        return math.prod(int(axis.rpartition(")")[2]) if ":" in axis else self.axes.get(axis, 1) for axis in axes)
+
+    def parts(self, spec: Spec) -> int:
+        """Return into how many parts a spec divides an array."""
+        return self.ways(axis for axes in spec.dims for axis in axes)
+
+    def fits(self, dims: Dims, shape: Sequence[int]) -> bool:
+        """Return whether each dimension can be divided over its axes."""
+        return all(int(size) % self.ways(axes) == 0 for axes, size in zip(dims, shape, strict=True))
+
+    def stack(self, number: int) -> tuple[Frame, ...]:
+        """The user's frames of an operation, innermost first; of one in a library's function, those of its call."""
+        for location in self._locations[number]:
+            found = tuple(frame for frame in frames(location) if not _INSTALLED.search(frame.file))
+            if found:
+                return found
+        return ()
+
+    def result_stack(self, number: int) -> tuple[Frame, ...]:
+        """The user's frames of the operation that gives a result."""
+        ends = list(body_of(modules.main_of(self.module)).operations)[-1].operation.operands
+        owner = ends[number].owner
+        return () if isinstance(owner, ir.Block) else self.stack(self.operations.index(owner.operation))
+
+    def is_forward(self, number: int) -> bool:
+        """Return whether an operation is not of a backward pass."""
+        return not any("transpose(" in location.split("(callsite")[0] for location in self._locations[number])
+
+    def changed(self, changes: Iterable[Change]) -> ir.Module:
+        """A clone with other requests."""
+        changes = list(changes)
+        clone = ir.Module.parse(self._bytecode)
+        main = modules.main_of(clone)
+        wanted = any(each.kind in ("constraint", "new") for each in changes)
+        operations = modules.find(clone.operation, lambda _: True) if wanted else []
+        for which, kind, types in (
+            ("arg_attrs", "argument", self.types),
+            ("res_attrs", "result", self.result_types),
+        ):
+            mine = {each.number: each.spec for each in changes if each.kind == kind and each.spec is not None}
+            if mine:
+                now = attributes(clone, which) or [{}] * len(types)
+                written = [
+                    {**each, "sdy.sharding": self._attribute(mine[n])} if n in mine else each
+                    for n, each in enumerate(now)
+                ]
+                main.attributes[which] = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in written])
+        for each in changes:
+            if each.kind == "constraint" and each.spec is None:
+                operations[each.number].results[0].replace_all_uses_with(operations[each.number].operands[0])
+                operations[each.number].erase()
+            elif each.kind == "constraint":
+                operations[each.number].attributes["sharding"] = self._attribute(each.spec)
+            elif each.kind == "new" and each.spec is not None:
+                self._constrain(operations[each.number], each.spec)
+        return clone
+
+    @cached_property
+    def _bytecode(self) -> bytes:
+        return bytes(self.module.operation.get_asm(binary=True))
+
+    def _attribute(self, spec: Spec | None) -> ir.Attribute:
+        return ir.Attribute.parse((spec or Spec(())).sdy(self.mesh))
+
+    def _constrain(self, operation: ir.Operation, spec: Spec) -> None:
+        value = operation.results[0]
+        here = list(operation.block.operations)
+        place = next(number for number, each in enumerate(here) if each.operation == operation)
+        new = ir.Operation.create(
+            "sdy.sharding_constraint",
+            results=[value.type],
+            operands=[value],
+            attributes={"sharding": self._attribute(spec)},
+            ip=ir.InsertionPoint(here[place + 1]),
+        )
+        value.replace_all_uses_except(new.results[0], new)
+
+
+def body_of(function: Any) -> Any:
+    """The block of a function."""
+    return function.regions[0].blocks[0]
+
+
+def attributes(module: ir.Module, which: str) -> list[dict[str, ir.Attribute]]:
+    """The attributes of each argument, or result, of the main function; empty where none has any."""
+    main = modules.main_of(module)
+    found = list(ir.ArrayAttr(main.attributes[which])) if which in main.attributes else []
+    return [{each.name: each.attr for each in ir.DictAttr(entry)} for entry in found]
+
+
+def frames(location: str) -> tuple[Frame, ...]:
+    """The frames in the text of a location, innermost first; only those with both ends of an expression."""
+    return tuple(
+        Frame(name, file, int(line), int(column), int(end_line or line), int(end_column))
+        for name, file, line, column, end_line, end_column in _FRAME.findall(location)
+        if end_column
+    )
+
+
+def _name(location: str) -> str:
+    found = _NAME.match(location)
+    return found[1].replace('\\"', '"') if found else ""

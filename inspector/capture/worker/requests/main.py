@@ -1,0 +1,91 @@
+"""Prices changes of the requests of a lowered module. A process of its own: Shardy may crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from .. import modules
+from ..channel import die_with_parent
+from .candidates import Candidate, Requests
+from .lowered import Change, Lowered
+from .price import Price, Pricing
+from .spec import spec_in
+
+MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
+"""Shares by which bytes of arguments, of arguments and results, and operations may grow."""
+
+
+def main() -> None:
+    """Read a job from standard input, and write the candidates that cost less than the program, the cheapest first.
+
+    The lines of a job are the path of the StableHLO, that of the result, and the seconds that it may take.
+    """
+    die_with_parent()
+    source, destination, seconds = sys.stdin.read().split("\n")
+    with modules.context(), ir.Location.unknown():
+        found = priced(Lowered(Path(source).read_bytes()), time.monotonic() + float(seconds))
+    Path(destination).write_text(json.dumps(found))
+    os._exit(0)  # taking an interpreter with jaxlib apart takes longer than many a job
+
+
+def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
+    """Return the price of the program, and the candidates that cost less, with their prices."""
+    requests, pricing = Requests(lowered), Pricing(lowered)
+    today = pricing.of(requests.pinned(()))
+    found, failed = [], 0
+    for each in requests.candidates(pricing):
+        if time.monotonic() > deadline:
+            break
+        try:
+            price = pricing.of(requests.pinned(each.changes))
+        except Exception:  # Shardy refuses some programs; what it cannot propagate is not advised
+            failed += 1
+            continue
+        if price.bytes < 0.995 * today.bytes and _is_allowed(price, today):
+            found.append((each, price))
+    found.sort(key=lambda pair: (pair[1].bytes, pair[0].is_removal, len(pair[0].changes)))
+    return {
+        "today": today._asdict(),
+        "failed": failed,
+        "candidates": [_written(lowered, each, price) for each, price in found],
+    }
+
+
+def _is_allowed(price: Price, today: Price) -> bool:
+    return (
+        price.arguments <= today.arguments * (1 + MAX_MORE["arguments"])
+        and price.arguments + price.results <= (today.arguments + today.results) * (1 + MAX_MORE["held"])
+        and price.flops <= today.flops * (1 + MAX_MORE["flops"])
+    )
+
+
+def _written(lowered: Lowered, candidate: Candidate, price: Price) -> dict[str, Any]:
+    changes = [_change(lowered, each) for each in candidate.changes]
+    return {"kind": candidate.kind, "changes": changes, "price": price.bytes}
+
+
+def _change(lowered: Lowered, change: Change) -> dict[str, Any]:
+    """A change in names: paths of arguments and results, frames of operations, and specs as JAX spells them."""
+    found: dict[str, Any] = {"kind": change.kind, "spec": None if change.spec is None else str(change.spec)}
+    found["spelled"] = change.spec is None or change.spec.is_spelled
+    if change.kind == "argument":
+        return found | {"name": lowered.names[change.number], "now": str(lowered.arguments[change.number])}
+    if change.kind == "result":
+        now = lowered.results[change.number]
+        names = {"name": lowered.result_names[change.number], "now": None if now is None else str(now)}
+        return found | names | {"frames": [list(each) for each in lowered.result_stack(change.number)]}
+    operation = lowered.operations[change.number]
+    attributes = modules.attributes_of(operation)
+    requested = str(spec_in(str(attributes["sharding"]))) if change.kind == "constraint" else None
+    return found | {
+        "name": operation.name,
+        "now": requested,
+        "frames": [list(each) for each in lowered.stack(change.number)],
+    }

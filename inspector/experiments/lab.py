@@ -1,0 +1,286 @@
+"""Experiments: changes made in a copy of the source, compiled, run, and compared with the unchanged program."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import cached_property
+
+from ..capture.model import PHASES, Execution
+from ..capture.protocol.request import Request
+from ..capture.spawn import last_capture
+from ..findings.policy import EVERYTHING, Policy
+from ..findings.settled import settled
+from ..pipeline import inspect
+from ..report import Edit, Experiment, Finding, Fix, Report
+from .allowed import obstacle
+from .edited import captured_with
+from .measured import measured
+from .pricing import Prices, prices
+from .suspects import RULE, suspects
+from .values import Comparison, compared, for_numbers, is_finite
+from .verdict import CHANGED, judged
+
+MIN_SECONDS, MAX_SECONDS = 2.0, 20.0
+"""Limits of the time that experiments take where none is given."""
+
+GRACE_S = 10.0
+"""Seconds after which an experiment that was begun in time is ended."""
+
+MAX_AT_ONCE = 2
+"""Experiments that run at the same time: each compiles, on as many fake devices as the program has."""
+
+MAX_BYTES = 2**30
+"""Limit of arguments, results and temporaries of all devices up to which programs for other devices run on CPUs."""
+
+MAX_FLOPS = 1e12
+
+Edits = tuple[Edit, ...]
+Tell = Callable[[str], None]
+
+
+def usual_seconds(report: Report) -> float:
+    """Return the time for experiments where none is given: what the compilation took, within limits."""
+    taken = sum(report.capture.timings.get(phase, 0.0) for phase in ("import", "trace", "lower", "compile"))
+    return min(max(taken, MIN_SECONDS), MAX_SECONDS)
+
+
+def tried(
+    report: Report,
+    request: Request,
+    policy: Policy = EVERYTHING,
+    seconds: float | None = None,
+    tell: Tell = lambda what: None,
+    show: Callable[[Report], None] = lambda report: None,
+) -> Report:
+    """The report with what came of trying the fixes of its findings, those that may save most first.
+
+    `request` is the one that the report is of. No experiment is begun after so many `seconds`. `tell` hears what is
+    being tried, and `show` gets the report after each experiment.
+    """
+    if report.capture.failure is not None:
+        return report
+    report = _with_reasons(report)
+    found = list(report.findings)
+    lab = Lab(report, request, policy, usual_seconds(report) if seconds is None else seconds, tell)
+
+    def now() -> Report:
+        return settled(replace(report, findings=tuple(found)))
+
+    for number, position, outcome in lab.outcomes(found):
+        fixes = list(found[number].fixes)
+        fixes[position] = replace(fixes[position], experiment=outcome)
+        found[number] = replace(found[number], fixes=tuple(fixes))
+        show(now())
+    found[:] = lab.without_repetitions(found)
+    return now()
+
+
+def _queue(found: Sequence[Finding]) -> list[tuple[int, int]]:
+    """The fixes to try, as numbers of a finding and a fix: each finding's first one before any second one."""
+    places = []
+    for number, each in enumerate(found):
+        untried = [position for position, fix in enumerate(each.fixes) if fix.state == "untried"]
+        cost = (each.severity != "error", -(each.expected[0] or 0), -(each.expected[1] or 0.0), number)
+        places += [(turn, *cost, position) for turn, position in enumerate(untried)]
+    return [(number, position) for *_, number, position in sorted(places)]
+
+
+def _with_reasons(report: Report) -> Report:
+    """The report with the reason in each fix that is not to be tried."""
+    findings = tuple(
+        replace(each, fixes=tuple(_with_reason(report, fix) for fix in each.fixes)) for each in report.findings
+    )
+    return replace(report, findings=findings)
+
+
+def _with_reason(report: Report, fix: Fix) -> Fix:
+    why = obstacle(report, fix.edits) if fix.edits and not fix.why else ""
+    return replace(fix, why=why) if why else fix
+
+
+class Lab:
+    """Tries changes of one program, each once, some at a time, until the time is up."""
+
+    def __init__(self, report: Report, request: Request, policy: Policy, seconds: float, tell: Tell) -> None:
+        self._report, self._policy, self._tell = report, policy, tell
+        self._deadline = time.monotonic() + seconds
+        self._request = replace(request, timeout=seconds + GRACE_S, devices=_devices(report, request))
+        self._known: dict[Edits, Future[Experiment]] = {}
+
+    def outcomes(self, found: list[Finding]) -> Iterator[tuple[int, int, Experiment]]:
+        """Yield what came of each fix of some findings, as it is known; findings of requests are added to them."""
+        waiting: dict[Future[Experiment], list[tuple[int, int]]] = {}
+        with ThreadPoolExecutor(MAX_AT_ONCE + 1) as pool:
+            pricing = pool.submit(self._prices) if self._policy.wants(RULE) else None
+            _ = self._gentle, self._before  # before any thread asks for them
+            left = _queue(found)
+            while True:
+                while left and len(waiting) < MAX_AT_ONCE and self.has_time:
+                    number, position = left.pop(0)
+                    edits = found[number].fixes[position].edits
+                    if found[number].severity == "error" and any(fix.helps for fix in found[number].fixes):
+                        continue
+                    if edits not in self._known:
+                        self._tell(f"trying a change for {found[number].rule}")
+                        self._known[edits] = pool.submit(self._outcome, edits, found[number])
+                    waiting.setdefault(self._known[edits], []).append((number, position))
+                if not waiting and pricing is None:
+                    return
+                done, _ = wait((*waiting, *((pricing,) if pricing else ())), return_when=FIRST_COMPLETED)
+                if pricing in done and pricing is not None:
+                    found += suspects(self._report, pricing.result())
+                    pricing = None
+                    begun = {place for places in waiting.values() for place in places}
+                    left = [place for place in _queue(found) if place not in begun]
+                for each in [each for each in done if each in waiting]:
+                    for number, position in waiting.pop(each):
+                        yield number, position, each.result()
+
+    def _prices(self) -> Prices:
+        self._tell("pricing other shardings")
+        return prices(self._report.program, self._request.python, self._deadline - time.monotonic())
+
+    @property
+    def has_time(self) -> bool:
+        """True as long as experiments may be begun."""
+        return time.monotonic() < self._deadline
+
+    def without_repetitions(self, found: Sequence[Finding]) -> list[Finding]:
+        """The findings, of which fixes that save nothing on top of better ones no longer help.
+
+        Savings of alternatives are not sums: each fix is tried on top of the best ones.
+        """
+        fixes = [
+            (fix, number, position)
+            for number, each in enumerate(found)
+            if each.severity != "error"
+            for position, fix in enumerate(each.fixes)
+            if fix.helps and fix.experiment is not None
+        ]
+        fixes.sort(key=lambda each: _saving(each[0]), reverse=True)
+        taken: Edits = ()
+        best: Experiment | None = None
+        changed = list(found)
+        for fix, number, position in fixes:
+            if best is None or fix.edits == taken:
+                taken, best = fix.edits, fix.experiment
+                continue
+            both = tuple(dict.fromkeys((*taken, *fix.edits)))
+            outcome = None if _overlap(taken, fix.edits) else self._together(both, found[number])
+            if outcome is not None and outcome.helps and _saving_of(outcome) > _saving_of(best):
+                taken, best = both, outcome
+                continue
+            why = "a better change is at the same place"
+            if outcome is not None:
+                why = "it saves nothing on top of a better change"
+            repeated = replace(fix.experiment, state="not helping", why=why) if fix.experiment is not None else None
+            mine = list(changed[number].fixes)
+            mine[position] = replace(fix, experiment=repeated)
+            changed[number] = replace(changed[number], fixes=tuple(mine))
+        return changed
+
+    def _together(self, edits: Edits, found: Finding) -> Experiment:
+        self._tell("trying changes together")
+        return self._outcome(edits, found)
+
+    def _outcome(self, edits: Edits, found: Finding | None) -> Experiment:
+        """Return what came of some edits."""
+        changed = captured_with(self._report.program, for_numbers(self._request, gentle=self._gentle), edits)
+        if changed is None:
+            return Experiment("does not trace", "the source is missing, or differs from what was captured")
+        if changed.failure is not None:
+            said = changed.failure.message.partition("\n")[0]
+            why = f"the changed program stops while {PHASES[changed.failure.phase]}: {said}"
+            return Experiment("untried" if changed.failure.kind == "died" else "does not trace", why)
+        after = inspect(changed, self._policy)
+        numbers = compared(self._before.capture.execution, changed.execution)
+        result = judged(self._before, after, (measured(self._before), measured(after)), numbers, found)
+        if result.helps and result.values == "not compared" and self._may_run_on_cpus:
+            result = _with_numbers(result, found, self._compared_on_cpus(edits))
+        return result
+
+    @cached_property
+    def _before(self) -> Report:
+        """The report of the unchanged program, with values that can be compared."""
+        run = self._report.capture.execution
+        if run is None or not run.outputs or (is_finite(run) and not self._gentle):
+            return self._report
+        self._tell("running the unchanged program")
+        again = last_capture(for_numbers(self._request, gentle=self._gentle))
+        changed = replace(self._report.capture, execution=again.execution or run)
+        return replace(self._report, program=self._report.program.grown(changed))
+
+    @cached_property
+    def _gentle(self) -> bool:
+        """True if gentle inputs are needed for finite results."""
+        run = self._report.capture.execution
+        return run is not None and run.seeded_inputs and any(each.non_finite for each in run.outputs)
+
+    @cached_property
+    def _may_run_on_cpus(self) -> bool:
+        """True if a program for other devices is small enough to run on CPUs."""
+        capture, cost = self._report.capture, self._report.cost
+        memory, subject = capture.memory, capture.subject
+        if not self._request.live or self._request.target == "cpu" or memory is None or cost is None or subject is None:
+            return False
+        size = (memory.arguments or 0) + (memory.outputs or 0) + (memory.temporaries or 0)
+        is_small = size * subject.device_count <= MAX_BYTES and cost.flops * subject.device_count <= MAX_FLOPS
+        return is_small and self._unchanged_on_cpus is not None
+
+    @cached_property
+    def _on_cpus(self) -> Request:
+        subject = self._report.capture.subject
+        devices = None if subject is None else subject.device_count
+        return for_numbers(replace(self._request, target="cpu", devices=devices), gentle=True)
+
+    @cached_property
+    def _unchanged_on_cpus(self) -> Execution | None:
+        self._tell("comparing its numbers, on CPUs")
+        return last_capture(self._on_cpus).execution
+
+    def _compared_on_cpus(self, edits: Edits) -> Comparison:
+        """Return whether the program gives the same numbers with these edits, on as many fake CPU devices."""
+        changed = captured_with(self._report.program, self._on_cpus, edits)
+        return compared(self._unchanged_on_cpus, None if changed is None else changed.execution)
+
+
+def _devices(report: Report, request: Request) -> int | None:
+    """Use as many fake devices as the capture needed."""
+    subject = report.capture.subject
+    return subject.device_count if request.target == "cpu" and subject is not None else request.devices
+
+
+def _with_numbers(done: Experiment, found: Finding | None, numbers: Comparison) -> Experiment:
+    is_changed = numbers.values == "differ" and (found is None or found.severity != "error")
+    done = replace(done, values=numbers.values, changes=numbers.changes)
+    return replace(done, state="values differ", why=CHANGED) if is_changed else done
+
+
+def _saving(fix: Fix) -> tuple[float, int, int]:
+    return _saving_of(fix.experiment)
+
+
+def _saving_of(done: Experiment | None) -> tuple[float, int, int]:
+    """The sorting key of savings: time on the target, then bytes, then operations and memory."""
+    if done is None:
+        return (0.0, 0, 0)
+    less = [
+        (before or 0) - (after or 0)
+        for before, after in ((done.before.flops, done.after.flops), (done.before.memory, done.after.memory))
+    ]
+    return (done.seconds_saved or 0.0, done.bytes_saved or 0, max(less))
+
+
+def _overlap(one: Edits, other: Edits) -> bool:
+    """Return whether two changes are about the same text."""
+    return any(
+        os.path.normpath(a.file) == os.path.normpath(b.file)
+        and (a.line, a.column) <= (b.end_line, b.end_column)
+        and (b.line, b.column) <= (a.end_line, a.end_column)
+        for a in one
+        for b in other
+    )

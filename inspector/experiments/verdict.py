@@ -1,0 +1,114 @@
+"""The verdict on a change, by what was measured of the program without and with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ..findings.rules import rule_named
+from ..ir.types import ArrayType, jax_type
+from ..report import Experiment, Finding, Measured, Report, State
+from ..units import format_bytes
+from .values import Comparison
+
+CHANGED = "the results are not the same"
+
+MAX_MORE_HELD = 0.05
+"""Share by which arguments and results may grow: what copies a model to all devices sends nothing, and is no fix."""
+
+MAX_MORE_FLOPS = 0.1
+"""Share by which matrix products may grow where the time on the target is not known."""
+
+LEAST = 1e-4
+"""Share of the time of a step that is a difference."""
+
+
+def judged(
+    before: Report, after: Report, costs: tuple[Measured, Measured], numbers: Comparison, found: Finding | None
+) -> Experiment:
+    """The experiment of a change: for a finding, or by itself.
+
+    A change for an error is to give other results, so it helps if the error is gone and none appears.
+    """
+    were, are = _by_rule(before), _by_rule(after)
+    errors = {each.rule for each in after.findings if each.severity == "error"}
+    wrong = sorted(rule for rule in errors if are[rule] > were[rule])
+    state: State = "not helping"
+    if _types(before) != _types(after):
+        state, why = "values differ", "the results have other types"
+    elif found is not None and found.severity == "error":
+        is_there = are[found.rule] >= were[found.rule]
+        why = "the finding is still there" if is_there else next(_wrong_gradients(after, found), "")
+    elif numbers.values == "differ":
+        state, why = "values differ", CHANGED
+    else:
+        rule = None if found is None else rule_named(found.rule)
+        why = _obstacle("communication" if rule is None else rule.saves, *costs)
+    if not why and wrong:
+        why = f"{', '.join(wrong)} appears"
+    return Experiment(
+        state="tried" if not why else state,
+        why=why,
+        before=costs[0],
+        after=costs[1],
+        values=numbers.values,
+        changes=numbers.changes,
+        gone=tuple(sorted((were - are).keys())),
+        new=tuple(sorted((are - were).keys())),
+    )
+
+
+def _obstacle(saves: str, before: Measured, after: Measured) -> str:
+    """Return why a change saves nothing, or costs something else; empty where it is an improvement."""
+    if is_more(before.held, after.held, MAX_MORE_HELD):
+        return f"arguments and results take {_change(before.held, after.held)} on each device"
+    if is_more(before.bytes, after.bytes) and (saves == "memory" or before.seconds is None):
+        return "more bytes are sent"
+    if saves == "memory":
+        return "" if is_more(after.memory, before.memory) else "no less memory is needed"
+    if before.seconds is not None and after.seconds is not None:
+        if is_more(before.seconds, after.seconds, LEAST):
+            return "the step is slower on the target"
+        if is_more(after.seconds, before.seconds, LEAST):
+            return ""
+    if saves == "compute" and is_more(after.flops, before.flops):
+        return ""
+    if is_more(before.flops, after.flops, MAX_MORE_FLOPS):
+        return "more operations are computed on each device"
+    if not is_more(after.bytes, before.bytes):
+        return "no fewer bytes are sent"
+    if not is_more(_with_later(after), _with_later(before)):
+        return f"the next step sends {format_bytes(after.later)} to reshard its arguments"
+    return ""
+
+
+def is_more(before: float | None, after: float | None, by: float = 0.0) -> bool:
+    """Return whether a number grows by more than a share; False where one is not known."""
+    return before is not None and after is not None and after > before * (1 + by)
+
+
+def _with_later(cost: Measured) -> int | None:
+    return None if cost.bytes is None else cost.bytes + cost.later
+
+
+def _change(before: int | None, after: int | None) -> str:
+    return f"{format_bytes(before or 0)} → {format_bytes(after or 0)}"
+
+
+def _wrong_gradients(after: Report, found: Finding) -> Iterator[str]:
+    """Reasons for which gradients over the same axes are still wrong: a fix of one error may leave them so."""
+    for each in after.findings:
+        rule = rule_named(each.rule)
+        is_other = each.rule != found.rule or (each.subject != "" and each.subject == found.subject)
+        is_wrong = rule is not None and rule.of_gradients and each.severity == "error"
+        if is_wrong and is_other and set(each.axes) & set(found.axes):
+            yield f"still wrong: {each.message}"
+
+
+def _types(report: Report) -> list[ArrayType]:
+    """Return the types of the results, without their shardings."""
+    return [jax_type(value.type) for value in report.capture.outputs]
+
+
+def _by_rule(report: Report) -> Counter[str]:
+    return Counter(found.rule for found in (*report.findings, *(known.finding for known in report.suppressed)))
