@@ -15,7 +15,17 @@ from .model import STAGES, Capture, CaptureError, PassSnapshot, Stage
 from .protocol import events as sent
 from .protocol.events import EVENTS, TEXTS, Event
 from .protocol.trace import MAX_PROGRAMS, CompiledProgram
-from .protocol.values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference, Validation
+from .protocol.values import (
+    CollectiveTimes,
+    Differences,
+    Execution,
+    Gradients,
+    Probe,
+    Probed,
+    Reference,
+    Summaries,
+    Validation,
+)
 from .protocol.wire import SCHEMA, Frame
 from .tags import plain, tagged, untagged
 
@@ -41,6 +51,7 @@ VALUES: dict[type[Event], tuple[str, str]] = {
     sent.Outputs: ("values", "outputs"),
     CollectiveTimes: ("values", "collective_times"),
     Differences: ("values", "compared"),
+    Summaries: ("values", "summaries"),
     sent.Timings: ("seconds", "timings"),
 }
 """The one field of an event, and the field of a Capture that holds its value."""

@@ -24,7 +24,7 @@ from .protocol.events import Value as Value
 from .protocol.events import key_of_axes as key_of_axes
 from .protocol.stages import STAGES as STAGES
 from .protocol.stages import Dialect as Dialect
-from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Timing
+from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Summary, Timing
 from .protocol.values import Execution as Execution
 from .protocol.values import OutputSummary as OutputSummary
 from .protocol.values import Validation as Validation
@@ -40,6 +40,7 @@ PHASES: dict[Phase, str] = {
     "run": "running",
     "probe": "recording per-device values",
     "evaluate": "evaluating the compiled program",
+    "reference": "running on one device",
 }
 """The phases of a capture, in order, each with the words for it."""
 
@@ -87,9 +88,10 @@ class Capture:
     `timings` are seconds by phase. `progress` is None when the capture has ended; it is `complete` when it ended
     without failure. `passes` are around those that change communication, in order. `equations`
     say which operation of the StableHLO comes from which equation of the jaxpr: see `worker/equation_numbers.py`.
-    `peak` are XLA's live ranges, and what is alive when most memory is taken. `damage` says why the rest of a saved
-    capture could not be read. A capture is `foreign` if it was read from a file, which anyone may have written: what it
-    names on this machine is theirs to name, and not to see.
+    `summaries` are compared with those of a run on one device, and then left out. `peak` are XLA's live ranges, and
+    what is alive when most memory is taken. `damage` says why the rest of a saved capture could not be read. A capture
+    is `foreign` if it was read from a file, which anyone may have written: what it names on this machine is theirs to
+    name, and not to see.
     """
 
     subject: Subject | None = None
@@ -105,6 +107,7 @@ class Capture:
     probes: tuple[Probe, ...] = ()
     probed: Probed | None = None
     compared: tuple[Compared, ...] = ()
+    summaries: tuple[Summary, ...] = ()
     reference: Reference | None = None
     gradients: Gradients | None = None
     validation: Validation | None = None

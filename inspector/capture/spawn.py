@@ -17,11 +17,13 @@ from itertools import chain
 from typing import Protocol
 
 from ...parsers.record import Record
-from ..targets.target import TargetError, parse_target
+from ..targets.target import Target, TargetError, parse_target
 from .attempt import Attempt
 from .environment import DEFAULT_DEVICES, user_devices
 from .interpreter import NoJaxError, interpreter_with_jax
 from .model import Capture, Failure
+from .one_device import compared, on_one_device
+from .protocol.events import Progress
 from .protocol.request import Request as Request
 
 MAX_ATTEMPTS = 4
@@ -99,6 +101,39 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
     request = replace(request, python=None if found == sys.executable else found)
     cancellation = cancellation or Cancellation()
     deadline = None if request.timeout is None else time.monotonic() + request.timeout
+    captures = _captures(request, target, deadline, cancellation)
+    if not request.reference:
+        yield from captures
+        return
+    for latest in captures:
+        if latest.progress is None and latest.complete:
+            yield replace(latest, complete=False, progress=Progress("reference", 0.0))
+            yield _with_reference(latest, request, target, deadline, cancellation)
+        else:
+            yield latest
+
+
+def _with_reference(
+    capture: Capture, request: Request, target: Target, deadline: float | None, cancellation: Cancellation
+) -> Capture:
+    """The capture compared with others of the same function on one device."""
+
+    def again(*, nudged: bool) -> Capture:
+        wanted = on_one_device(request, capture, nudged=nudged)
+        last = deque(_captures(wanted, target, deadline, cancellation), maxlen=1)
+        return last.pop() if last else Capture(failure=Failure("died", "cancelled", "start"))
+
+    alone = again(nudged=False)
+    found = compared(capture, alone)
+    if found.differs:
+        found = compared(capture, alone, again(nudged=True))
+    return replace(capture, reference=found, summaries=())
+
+
+def _captures(
+    request: Request, target: Target, deadline: float | None, cancellation: Cancellation
+) -> Iterator[Capture]:
+    """Attempts until one has the devices that the script needs."""
     wanted = target.devices if target.devices is not None else request.devices
     negotiable = target.platform == "cpu" and wanted is None and user_devices(os.environ) is None
     devices = DEFAULT_DEVICES if negotiable else wanted

@@ -78,7 +78,7 @@ def test_each_run_begins_with_what_they_held(capture: Capture) -> None:
 def test_values_inside_the_program(captured: Captured) -> None:
     # What a function closes over stays on all devices.
     alone = SCRIPT.replace("    counter[...] += 1\n", "").replace("state, unused, x", "state, x").replace(", 1.0,", ",")
-    capture = captured(alone, reference=True)
+    capture = captured(alone, reference=True, probe="constraints")
     assert not [m.text for m in capture.messages if m.phase == "probe" and m.level != "info"]
     report = inspect(capture)
     constraints = [value.probe for value in report.probes if value.primitive == "sharding_constraint"]

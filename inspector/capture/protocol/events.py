@@ -11,11 +11,33 @@ from typing import Any, Literal, get_args
 
 from ...records import dataclass
 from .trace import TraceEvent
-from .values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference, Validation
+from .values import (
+    CollectiveTimes,
+    Differences,
+    Execution,
+    Gradients,
+    Probe,
+    Probed,
+    Reference,
+    Summaries,
+    Validation,
+)
 from .wire import Frame
 
 Level = Literal["info", "warning", "error"]
-Phase = Literal["start", "import", "arguments", "trace", "lower", "compile", "propagation", "run", "probe", "evaluate"]
+Phase = Literal[
+    "start",
+    "import",
+    "arguments",
+    "trace",
+    "lower",
+    "compile",
+    "propagation",
+    "run",
+    "probe",
+    "evaluate",
+    "reference",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +301,8 @@ class Timings:
 
 Event = (
     Schema | Hello | Script | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs | Memory | Peak
-    | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Reference | Gradients | Validation
-    | Devices | Failure | End | Stdout | Stderr | Timings | TraceEvent
+    | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Summaries | Reference | Gradients
+    | Validation | Devices | Failure | End | Stdout | Stderr | Timings | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}

@@ -35,7 +35,8 @@ class Request:
         window: where the recorded part of large arrays begins; the last dimensions of it if it is short.
         gentle: whether values of abstract inputs are such that most programs give finite results: not negative, and
             weights scaled by how many products are summed.
-        reference: whether the probed values are compared with those of a run on one device.
+        reference: whether values are compared with those of a run on one device, which is another capture.
+        nudged: whether arguments are changed by rounding, to see how far that goes.
         gradients: whether derivatives that the function takes are compared with differences of values, in float64.
         timeout: seconds after which the capture is ended; None for no limit.
         argv: `sys.argv[1:]` of the script.
@@ -64,6 +65,7 @@ class Request:
     iterations: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7)
     window: tuple[int, ...] = ()
     reference: bool = False
+    nudged: bool = False
     gradients: bool = False
     timeout: float | None = None
     argv: tuple[str, ...] = ()
@@ -113,6 +115,9 @@ def is_file(place: str) -> bool:
     return place.endswith((".py", ".ipynb")) or "/" in place or "\\" in place
 
 
+ONE_DEVICE = "mesh=1"
+"""The override that makes every mesh one of a single device."""
+
 EXPECTED = "expected check_vma=on, check_vma=off, axis_types=auto, or mesh=x:2,y:4"
 
 
@@ -120,13 +125,14 @@ EXPECTED = "expected check_vma=on, check_vma=off, axis_types=auto, or mesh=x:2,y
 class Overrides:
     """Changes of a program by `--with`: `check_vma=on|off` of every shard_map, `mesh=x:2,y:4` of every mesh.
 
-    `axis_types=auto` makes all axes of meshes automatic.
+    `axis_types=auto` makes all axes of meshes automatic, `mesh=1` makes them of one device.
 
     `texts` are the changes as they were written, by what is changed.
     """
 
     check: bool | None = None
     is_auto: bool = False
+    is_one: bool = False
     sizes: dict[str, int] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
 
@@ -144,6 +150,8 @@ def read_overrides(texts: Iterable[str]) -> Overrides:
             read = replace(read, check=value == "on")
         elif text == "axis_types=auto":
             read = replace(read, is_auto=True)
+        elif text == ONE_DEVICE:
+            read = replace(read, is_one=True)
         elif name == "mesh":
             read = replace(read, sizes=_sizes(text, value))
         else:

@@ -151,11 +151,38 @@ class Probed:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """A result of floats in one iteration, where it is the same on all devices: an equation's, at a line of the user's.
+
+    `projections` are its norm and the products with two fixed vectors, `nans` the number of its NaNs. `epsilon` is that
+    of the coarsest type that was computed with before.
+    """
+
+    path: tuple[str, ...]
+    position: int
+    iteration: tuple[int, ...]
+    primitive: str
+    shape: str
+    projections: tuple[float, float, float]
+    nans: int
+    epsilon: float
+    line: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    """The values inside a program, in program order."""
+
+    values: tuple[Summary, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Apart:
     """A value that is not what a run on one device gives, beyond rounding.
 
     The place is given as in `Probe`, `coordinates` too; they are empty where the value as a whole differs.
-    `distance` is a multiple of the largest one that rounding explains.
+    `distance` is a multiple of the largest one that rounding explains. With a `factor`, it is that many times the value
+    of one device. `primitive` and `line` are of its equation.
     """
 
     path: tuple[str, ...]
@@ -164,16 +191,18 @@ class Apart:
     iteration: tuple[int, ...]
     coordinates: tuple[int, ...]
     distance: float
+    factor: float | None = None
+    primitive: str = ""
+    line: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A run of the same function on one device: the number of values compared, and those that differ, in order.
 
-    A value in a loop is one in each iteration. `left_out` is how many more `differs` would have, none of them farther
-    apart than those that it has beside the first. `amplified` counts values farther apart than rounding alone explains,
-    but no farther than arguments that are changed by rounding put them. `undefined` is why it could not be run so,
-    where it could not.
+    A value in a loop is one in each iteration. `left_out` is how many more `differs` would have. `amplified` counts
+    values farther apart than rounding alone explains, but no farther than arguments that are changed by rounding put
+    them. `undefined` is why it could not be run so, where it could not.
     """
 
     compared: int

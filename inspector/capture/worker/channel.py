@@ -8,7 +8,9 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 from ..protocol import wire
 from ..protocol.events import Event, Level, Message, Phase, Progress, frame_of
@@ -36,6 +38,14 @@ class Channel:
     def now(self) -> float:
         """Seconds since the start: the `since` of an event."""
         return round(time.monotonic() - self._started, 6)
+
+
+def error_text(error: BaseException) -> str:
+    """The class and first line of an exception; the place of one that says nothing, such as an assertion of JAX."""
+    name, said = type(error).__name__, str(error).partition("\n")[0]
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" at {'/'.join(Path(frames[-1].filename).parts[-3:])}:{frames[-1].lineno}" if frames else ""
+    return f"{name}: {said}" if said else f"{name}{at}"
 
 
 class Pipe:

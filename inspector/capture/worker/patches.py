@@ -92,6 +92,7 @@ class Overriding:
     def __init__(self, overrides: Overrides) -> None:
         self.check = overrides.check
         self.is_auto = overrides.is_auto
+        self.is_one = overrides.is_one
         self.sizes = overrides.sizes
         self._texts = dict(overrides.texts)
 
@@ -99,7 +100,7 @@ class Overriding:
         """Have JAX changed from the moment at which the script imports it."""
         if self.check is not None:
             change_after_import({"jax._src.shard_map": self._change_shard_map})
-        if self.sizes or self.is_auto:
+        if self.sizes or self.is_auto or self.is_one:
             change_after_import({"jax._src.mesh": self._change_mesh})
 
     def complain(self) -> None:
@@ -111,7 +112,7 @@ class Overriding:
         for text in self._texts.values():
             axes = ", ".join(self.sizes)
             made = f"mesh of the axes {axes}" if text.startswith("mesh") else "shard_map"
-            made = "mesh" if text.startswith("axis_types") else made
+            made = "mesh" if text.startswith("axis_types") or self.is_one else made
             raise UsageError(f"{text!r} changed nothing: the program creates no {made}")
 
     def _change_shard_map(self, module: ModuleType) -> None:
@@ -138,6 +139,9 @@ class Overriding:
             if self.sizes and set(names) == set(self.sizes):
                 self._texts.pop("mesh", None)
                 devices = _arranged(devices, tuple(self.sizes[name] for name in names))
+            if self.is_one:
+                self._texts.pop("mesh", None)
+                devices = _first(devices, len(names))
             return truth(cls, devices, axis_names, *args, **kwargs)
 
         module.Mesh.__new__ = changed
@@ -157,6 +161,14 @@ def _arranged(devices: Any, shape: tuple[int, ...]) -> Any:
         # More than there are: JAX says how many it wants, and the capture is begun anew with so many.
         chosen = jax.devices()[: math.prod(shape)]
     return mesh_utils.create_device_mesh(shape, chosen)
+
+
+def _first(devices: Any, dimensions: int) -> Any:
+    """The device of the smallest number, which has what is not placed anywhere, in an array of so many dimensions."""
+    import numpy as np
+
+    first = min(np.asarray(devices).ravel(), key=lambda device: device.id)
+    return np.array([first]).reshape((1,) * dimensions)
 
 
 def _existing(owner: Any, name: str) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from ..protocol.request import PROBES, Request, UsageError, split_function
 from ..protocol.stages import PASSES
 from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, diverted
 from . import failures
-from .channel import Channel
+from .channel import Channel, error_text
 from .failures import OLDEST_JAX
 from .inputs import callables, wrappers
 from .inputs.arguments import find_arguments
@@ -119,6 +119,7 @@ def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:
 def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table) -> None:
     try:
         inputs = live.inputs_of(call, compiled, request.seed, gentle=request.gentle)
+        inputs = live.nudged(inputs) if request.nudged else inputs
         outputs, execution = live.run(compiled, inputs, call.results or (), request.fingerprints)
     except (TypeError, ValueError, AssertionError, NotImplementedError) as error:
         if failures.user_line(error):
@@ -135,7 +136,7 @@ def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, wor
             watching.watch(request, program, channel)
         log.unlink(missing_ok=True)
     except Exception as error:  # whatever it is, it is not the user's: all that was asked for is there already
-        channel.tell("warning", f"no values inside the program: {type(error).__name__}: {error}")
+        channel.tell("warning", f"no values inside the program: {error_text(error)}")
 
 
 def tell_what_has_moved(channel: Channel) -> None:

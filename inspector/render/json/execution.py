@@ -140,10 +140,18 @@ class Timing(Struct, frozen=True):
     late: float
 
 
+class Line(Struct, frozen=True):
+    """A line of source."""
+
+    file: str
+    line: int
+
+
 class Apart(Struct, frozen=True):
     """A value that differs from a run on one device: `distance` is a multiple of the one that rounding explains.
 
-    `coords` are the coordinates of the device whose copy differs; empty where the value as a whole does.
+    `coords` are the coordinates of the device whose copy differs; empty where the value as a whole does. With a
+    `factor`, it is that many times the value of one device. `primitive` and `line` are of its equation.
     """
 
     path: list[str] = field(name="site")
@@ -152,6 +160,9 @@ class Apart(Struct, frozen=True):
     iteration: list[int]
     coordinates: list[int] = field(name="coords")
     distance: float
+    factor: float | None
+    primitive: str
+    line: Line | None
 
 
 class Reference(Struct, frozen=True):

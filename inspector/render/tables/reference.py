@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....parsers.record import Record
 from ...capture.protocol.values import Apart, Reference
-from ...report import ProbedValue, Report
+from ...report import ProbedValue, Report, file_and_line
 from ...units import plural
 from ..table import Cell, Piece, Row, Table, titled
 from .device_values import devices_text, ranges_text
@@ -31,8 +31,26 @@ class Deviation(Record, frozen=True):
 
     @property
     def label(self) -> str:
-        """The value's, or its position where it was not recorded."""
-        return self.value.label if self.value is not None else f"{self.differs[0].when} {self.differs[0].position}"
+        """The value's name, or that of the operation where it was not recorded."""
+        each = self.differs[0]
+        if self.value is not None:
+            return self.value.label
+        return f"result of {each.primitive}" if each.primitive else f"{each.when} {each.position}"
+
+    def line(self, script: str | None) -> str:
+        """The line of source that computes it; empty where that is not known."""
+        if self.value is not None:
+            return self.value.source.text(script)
+        line = self.differs[0].line
+        if line is None:
+            return ""
+        return f"line {line.line}" if line.file == script else file_and_line(line.file, line.line)
+
+    @property
+    def factor(self) -> float | None:
+        """The number by which the value of one device is multiplied, in all iterations."""
+        factors = {round(each.factor, 3) for each in self.differs if each.factor is not None}
+        return factors.pop() if len(factors) == 1 and all(each.factor is not None for each in self.differs) else None
 
     @property
     def amount(self) -> float:
@@ -55,6 +73,8 @@ class Deviation(Record, frozen=True):
     @property
     def off_by(self) -> str:
         """The same, with what it is a multiple of."""
+        if self.factor is not None:
+            return f"a factor of {self.factor:.4g}"
         return self.times if self.amount > FAR_OFF else f"{self.times} the rounding tolerance"
 
     @property
@@ -101,7 +121,7 @@ def differing_text(report: Report) -> str:
     more = "more than " if found.left_out else ""
     count = len({(each.path, each.when, each.position, each.iteration) for each in found.differs})
     first = ranked[0]
-    line = "" if first.value is None else first.value.source.text(report.script)
+    line = first.line(report.script)
     name = f"{first.label}{f' ({line})' if line else ''}, by {first.off_by}"
     verb = "differs" if count == 1 else "differ"
     return f"{more}{count} of {plural(found.compared, 'value')} {verb} from a run on one device, first {name}"
@@ -147,5 +167,5 @@ def _cells(each: Deviation, script: str | None) -> tuple[Cell, ...]:
         each.iterations,
         each.devices,
         Piece(each.off_by, amount=each.amount),
-        "" if each.value is None else each.value.source.text(script),
+        each.line(script),
     )

@@ -20,6 +20,7 @@ from jax._src import api
 from jax.sharding import AxisType
 
 from ...protocol.values import Derivative, Gradients
+from ..channel import error_text
 from ..inputs import arg_spec, callables
 from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted
@@ -60,7 +61,7 @@ def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seed: in
             with x64(bits == 64):
                 found = _outside(inner, given, seed, bits)
         except Exception as error:  # of the user's function, or of what cannot be called so
-            problem = _text(error)
+            problem = error_text(error)
             continue
         checked = (*found.checked, *inside.derivatives)
         return Gradients(checked, None if checked else nothing, found.left_out + inside.left_out)
@@ -75,14 +76,10 @@ def _inside(function: Any, given: callables.Arguments, seed: int) -> tuple[gradi
         with _explicit_mesh(values):
             found = gradient_ratios.compared(function, jax.tree.unflatten(tree, values), seed)
     except Exception as error:  # of what cannot be evaluated on one device: other derivatives are known
-        return gradient_ratios.Checked([], 0), f"inside of shard_map: {_text(error)}"
+        return gradient_ratios.Checked([], 0), f"inside of shard_map: {error_text(error)}"
     if found.left_out:
         return found, "where they are taken, inside of a shard_map, their sums over devices are not known"
     return found, "the function takes no derivative of arrays with values"
-
-
-def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _outside(function: Any, given: callables.Arguments, seed: int, bits: int) -> Comparison:

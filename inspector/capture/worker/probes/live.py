@@ -36,6 +36,9 @@ MAX_PRODUCTS = 1 << 26
 MAX_INPUT_BYTES = 1 << 30
 """Bytes of arguments from which a digest is made."""
 
+NUDGE = 4
+"""Units in the last place by which arguments are changed, to see how far rounding goes in what is computed of them."""
+
 SMALL = 64
 """Outputs of up to so many elements are given in full."""
 
@@ -69,6 +72,19 @@ def inputs_of(call: Traceable, compiled: Any, seed: int, *, gentle: bool = False
     except ValueError:  # Refs that a function closes over are counted among its arguments, and unused arguments are not
         placed = values
     return Inputs(placed, tree, donated, any(map(arg_spec.is_abstract, leaves)))
+
+
+def nudged(inputs: Inputs) -> Inputs:
+    """The same arguments, each float changed by a few units in the last place or not at all."""
+    random = np.random.default_rng(0)
+
+    def changed(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.floating):
+            return leaf
+        steps = random.integers(-1, 2, leaf.shape) * NUDGE * float(jnp.finfo(leaf.dtype).eps)
+        return jax.device_put((np.asarray(leaf).astype(np.float64) * (1 + steps)).astype(leaf.dtype), leaf.sharding)
+
+    return inputs._replace(leaves=list(map(changed, inputs.leaves)))
 
 
 def run(compiled: Any, inputs: Inputs, names: Sequence[str] = (), closely: bool = False) -> tuple[list[Any], Execution]:

@@ -6,7 +6,6 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -15,16 +14,14 @@ import numpy as np
 
 from ...protocol import values
 from ...protocol.memory import available_bytes
-from ...protocol.values import Compared, Difference, Probe, Reference, Shard
+from ...protocol.values import Compared, Difference, Probe, Shard
 from ..own_jit import jax_jit
 from ..program.avals import type_text
 from ..program.compiled import compiled_shardings
 from . import live
-from .against import Repeated, Values, changed, compared, places_of
 from .digests import bits
-from .partial import parts_of, places_on, whole
+from .partial import parts_of, places_on
 from .probing import Prober
-from .reference import Alone, on_one
 from .sites import DeviceBlocks, Looped, Mapped, Reading, Run, Site, When, device_ids
 from .timings import census
 
@@ -115,27 +112,6 @@ class Probed:
             differs = _differences(run, site, bits(self._arrays[key]), self.assignment)
             found.append(Compared(site.path, site.position, _axes(site), differs))
         return tuple(found)
-
-    def against(self, alone: Alone, inputs: live.Inputs) -> Reference:
-        """The values that differ from those of a run on one device."""
-        device = jax.local_devices()[0]
-        leaves = [_alone(leaf, device) for leaf in inputs.leaves]
-        ours = Values(self.prober.sites, self._arrays, self._results)
-        with on_one():
-            run = jax_jit(lambda *values: alone.run(self._traced.jaxpr, values))
-
-            def values(*leaves: Any) -> Values:
-                results, arrays = run(*leaves)
-                return Values(alone.sites, arrays, results)
-
-            reference = values(*leaves)
-            precision = {**alone.precision, "": alone.coarsest}
-            found = compared(ours, reference, precision)
-            if found.differs and not any(map(live.holds, inputs.leaves)):
-                repeated = Repeated(values(*leaves), values(*map(changed, leaves)))
-                rest = compared(ours, reference, precision, repeated)
-                found = replace(rest, amplified=len(places_of(found)) - len(places_of(rest)))
-        return found
 
     def boundary(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Probe]:
         """The shards of the arguments and outputs that are arrays on devices."""
@@ -250,14 +226,6 @@ def _window(shape: tuple[int, ...], window: tuple[int, ...], most: int) -> tuple
 
 def _digest(array: Any) -> str:
     return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest_size=8).hexdigest()
-
-
-def _alone(leaf: Any, device: Any) -> Any:
-    """An argument on one device."""
-    if live.holds(leaf):
-        return live.ref_of(jax.device_put(np.asarray(leaf[...]), device))
-    extended = jax.numpy.issubdtype(getattr(leaf, "dtype", None), jax.dtypes.extended)
-    return jax.device_put(leaf if extended else whole(leaf), device)
 
 
 def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:

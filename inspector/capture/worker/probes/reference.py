@@ -1,8 +1,7 @@
-"""The same function on one device, and the first of its values that differs from the sharded ones beyond rounding.
+"""A jaxpr evaluated with the blocks of all devices on one device, for gradients that are taken inside of a shard_map.
 
 Sharding constraints are left out, and a shard_map's body runs once for each device of its mesh, all on one, with its
-collectives computed among them (`jax.vmap` with an axis name). So both compute the same, and what differs is the work
-of the partitioner, the compiler, or the devices; or a value that is declared the same on all devices and is not.
+collectives computed among them (`jax.vmap` with an axis name).
 """
 
 from __future__ import annotations

@@ -5,15 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+import numpy as np
+
 from ....catalog.spellings import CONSTRAINTS
-from ...protocol.request import Request
-from ...protocol.values import CollectiveTimes, Differences, Reference
-from ..channel import Channel
+from ...protocol.request import ONE_DEVICE, Request
+from ...protocol.values import CollectiveTimes, Differences
+from ..channel import Channel, error_text
 from ..program.jaxpr_facts import Table, is_collective
 from . import equations, live, timings
+from .partial import whole
 from .probes import MAX_BYTES, MAX_CHOSEN_BYTES, Probed, TooLargeError
 from .probing import Prober
-from .reference import Alone
+from .summing import Summed
 
 
 class Chosen:
@@ -45,6 +49,9 @@ class Program(NamedTuple):
 
 def watch(request: Request, program: Program, channel: Channel) -> None:
     """Send how long collectives take, and what was asked for: probes, and differences between shards."""
+    if ONE_DEVICE in request.overrides:
+        channel.send(Summed(program.traced, program.table, program.inputs, _iterations(request)).summaries())
+        return
     try:
         text = program.compiled.as_text()
         once = partial(live.once, program.compiled, program.inputs)
@@ -55,19 +62,26 @@ def watch(request: Request, program: Program, channel: Channel) -> None:
                 "info", "collectives are not timed: the profiler of this version of JAX does not distinguish them"
             )
     except Exception as error:  # of the profiler, of which there can be one at a time
-        channel.tell("warning", f"collectives are not timed: {type(error).__name__}: {error}")
+        channel.tell("warning", f"collectives are not timed: {error_text(error)}")
     if request.probe == "none":
         return
     if problem := equations.probe():
         channel.tell("warning", problem)
         return
-    chosen = Chosen("constraints" if request.reference and request.probe == "collectives" else request.probe)
-    prober = Prober(program.table.indices, chosen, True, tuple(sorted(set(request.iterations))))
+    has_nan = any(map(_has_nan, program.outputs)) and not any(map(_has_nan, program.inputs.leaves))
+    if request.reference or has_nan:
+        summed = Summed(program.traced, program.table, program.inputs, _iterations(request))
+        if request.reference:
+            channel.send(summed.summaries())
+        if has_nan and (origin := summed.origin_of_nan()):
+            channel.tell("warning", *origin)
+    chosen = Chosen(request.probe)
+    prober = Prober(program.table.indices, chosen, True, _iterations(request))
     room = MAX_BYTES if request.probe == "collectives" else MAX_CHOSEN_BYTES
     probed = Probed(program.traced, program.compiled, prober, request.window, room)
     for probe in probed.boundary(program.inputs.leaves, program.outputs):
         channel.send(probe)
-    if not request.reference and not prober.has_sites(program.traced.jaxpr, False):
+    if not prober.has_sites(program.traced.jaxpr, False):
         return
     try:
         both = probed.run(program.inputs)
@@ -80,11 +94,12 @@ def watch(request: Request, program: Program, channel: Channel) -> None:
     for probe in probed.probes():
         channel.send(probe)
     channel.send(Differences(probed.differences()))
-    if request.reference:
-        alone = Alone(program.table.indices, chosen, False, prober.iterations)
-        try:
-            found = probed.against(alone, program.inputs)
-        except Exception as error:  # of JAX, which has no such collective among values of one device
-            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            found = Reference(0, (), reason)
-        channel.send(found)
+
+
+def _iterations(request: Request) -> tuple[int, ...]:
+    return tuple(sorted(set(request.iterations)))
+
+
+def _has_nan(leaf: Any) -> bool:
+    is_float = jnp.issubdtype(getattr(leaf, "dtype", None), jnp.floating) and not live.holds(leaf)
+    return is_float and bool(np.isnan(whole(leaf)).any())
