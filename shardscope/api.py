@@ -22,11 +22,17 @@ Subject = Callable[..., Any] | Report
 Allowed = int | Mapping[str | tuple[str, ...], int]
 
 
-def inspect_call(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Report:
+def inspect_call(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, validate: bool = False
+) -> Report:
     """The report of a call, captured in this process."""
     if not callable(function):
         raise TypeError(f"{function!r} is not a function: pass the function, then its arguments")
-    return inspect(capture_here(function, args, kwargs))
+    if not validate:
+        return inspect(capture_here(function, args, kwargs))
+    from shardscope.inspector.capture.validation import validated_here
+
+    return inspect(validated_here(function, args, kwargs))
 
 
 def load_report(file: str | bytes | PathLike[str], module: str | None, python: str | None) -> Report:

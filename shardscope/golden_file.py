@@ -29,6 +29,7 @@ def compare_with_golden(
     budgets: Sequence[str],
     *,
     update: bool,
+    validate: bool = False,
 ) -> tuple[Report, str]:
     """The report, and what is wrong in words, empty if nothing is. With `update` the file is written where it differs.
 
@@ -36,7 +37,7 @@ def compare_with_golden(
         CaptureError: the golden or a budget cannot be read.
     """
     limits = tuple(map(parse_budget, budgets))
-    report = function if isinstance(function, Report) else inspect_call(function, args, kwargs)
+    report = function if isinstance(function, Report) else inspect_call(function, args, kwargs, validate=validate)
     golden = read_golden(str(path)) if path.exists() else None
     verdict = judge(_name(report), report, golden, limits)
     if update:

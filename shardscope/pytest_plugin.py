@@ -43,18 +43,22 @@ class Golden:
         *args: Any,
         golden_name: str = "",
         budgets: Sequence[str] = (),
+        validate: bool = False,
         **kwargs: Any,
     ) -> Report:
         """Fail unless a call communicates what it did, and within budgets; gives its report.
 
         `golden_name` distinguishes several goldens of one test. A report may stand in place of function and arguments.
+        With `validate` it fails also if the compiled program computes something else than its source.
         """
         __tracebackhide__ = True
         from shardscope.golden_file import compare_with_golden
 
         suffix = _UNFIT.sub("-", f"-{golden_name}") if golden_name else ""
         path = self._path.with_name(f"{self._path.name}{suffix}.json")
-        report, problem = compare_with_golden(path, function, args, kwargs, budgets, update=self._update)
+        report, problem = compare_with_golden(
+            path, function, args, kwargs, budgets, update=self._update, validate=validate
+        )
         if problem:
             pytest.fail(problem, pytrace=False)
         return report

@@ -25,9 +25,10 @@ from .scratch import Scratch
 PACKAGE = __name__.partition(".")[0]
 
 
-def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Capture:
+def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], case: str | None = None) -> Capture:
     """Trace, lower and compile a call here, without running it. What it raises, it raises.
 
+    The files of a validation are written to the folder `case`.
     Line numbers are those of this process; the devices are JAX's own.
     """
     from .worker.cells import names_of_cells, with_names_of_cells
@@ -38,7 +39,7 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     with Scratch() as workspace:
         propagation = Propagation(sys.executable, os.environ, workspace, arrived.put)
         try:
-            record_call(function, (tuple(args), dict(kwargs)), events.append, str(workspace), own_files())
+            record_call(function, (tuple(args), dict(kwargs)), events.append, str(workspace), own_files(), case)
             capture = Capture()
             for event in events:
                 capture = fold(capture, event)

@@ -8,15 +8,17 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from .events import fold
+from .here import capture_here
 from .model import Capture
 from .passes import place_of
 from .protocol.case import OPTIMIZED, PASSES, PROGRAM, SOURCE
@@ -115,6 +117,12 @@ def _validated(request: Request, seconds: float, kept: Path | None, cancellation
                 validation = replace(validation, reproduction=keep(folder, kept, latest, validation))
         timings = {**latest.timings, "evaluate": time.monotonic() - begun}
         yield replace(fold(latest, validation), timings=timings)
+
+
+def validated_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float = SECONDS) -> Capture:
+    """The capture of a call in this process, validated."""
+    with Scratch() as folder:
+        return fold(capture_here(function, args, kwargs, str(folder)), evaluated(folder, seconds))
 
 
 def keep(folder: Path, kept: Path, captured: Capture, validation: Validation) -> str:

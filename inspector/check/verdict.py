@@ -30,8 +30,9 @@ class Verdict(Record, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """True if nothing differs and no budget is exceeded."""
-        return not self.differs and not self.broken
+        """True if nothing differs, no budget is exceeded, and no compiled program is wrong."""
+        validation = self.report.capture.validation
+        return not self.differs and not self.broken and (validation is None or validation.status != "differs")
 
 
 def judge(name: str, report: Report, golden: Fingerprint | None, budgets: Sequence[Budget]) -> Verdict:

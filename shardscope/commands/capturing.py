@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -83,6 +84,31 @@ def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = T
     parser.add_argument("--timeout", type=seconds, metavar="S", help="stop the capture after S seconds")
 
 
+def add_validation_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--validate`."""
+    parser.add_argument(
+        "--validate",
+        action="store_true",
+        help="evaluate the compiled program on all devices, without them, and compare it with its source",
+    )
+
+
+def beginning(options: argparse.Namespace) -> Callable[[Request], CaptureHandle]:
+    """Return how captures begin: with `--validate` as those that are validated at their end."""
+    if not options.validate:
+        return begin
+    from shardscope.inspector.capture.validation import SECONDS, begin_validated
+
+    return lambda request: begin_validated(request, SECONDS, kept_in(request))
+
+
+def kept_in(request: Request) -> Path:
+    """The folder for the files that show that a compiled program is wrong."""
+    place, name = split_function(request.function)
+    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{Path(place).stem} {name} {request.target}").strip("-")
+    return Path(f"{words}.validation")
+
+
 def _mesh(text: str) -> tuple[tuple[str, int], ...]:
     axes = [part.partition("=") for part in text.split(",")]
     if not all(name.strip() and size.strip().isdecimal() and int(size) for name, _, size in axes):
@@ -120,7 +146,9 @@ def request_of(
     )
 
 
-def capture_side(given: str, request: Request, *, quiet: bool = False) -> Capture:
+def capture_side(
+    given: str, request: Request, *, quiet: bool = False, begin: Callable[[Request], CaptureHandle] = begin
+) -> Capture:
     """Return the capture in a file or folder, else that of a request."""
     if not is_kept(given):
         return watched(begin(request), quiet=quiet)

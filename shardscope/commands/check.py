@@ -18,7 +18,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
-from shardscope.commands.capturing import add_capture_options, capture_side, complain, request_of, settings_of
+from shardscope.commands.capturing import (
+    add_capture_options,
+    add_validation_option,
+    beginning,
+    capture_side,
+    complain,
+    request_of,
+    settings_of,
+)
 from shardscope.commands.output import add_output_options, exit_code, reported_last, write_rendered
 from shardscope.commands.progress import progress
 from shardscope.configuration import Found
@@ -61,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="an upper limit on communication; see docs/check.md",
     )
     add_capture_options(parser)
+    add_validation_option(parser)
     add_output_options(parser, "verdicts", screen=False)
 
 
@@ -76,7 +85,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     verdicts, code = [], ExitCode.DONE
     with ExitStack() as stack:
         for check, golden in zip(checks, goldens, strict=True):
-            captured = capture_side(check.function, check.request, quiet=options.quiet)
+            captured = capture_side(check.function, check.request, quiet=options.quiet, begin=beginning(options))
             if (failed := exit_code(captured)) != ExitCode.DONE:
                 code = max(code, complain(check.name, captured, failed))
                 continue
@@ -95,8 +104,9 @@ def _checks(options: argparse.Namespace) -> Sequence[Check]:
     """The function that is named, or all that the settings name."""
     if options.function is not None:
         check = _check(options.function, options.function, options, settings_of(options.function))
-        if check.golden is None and not check.budgets:
-            raise CaptureError("nothing to check: give --golden FILE or --budget TEXT, or set them in pyproject.toml")
+        if check.golden is None and not check.budgets and not options.validate:
+            wanted = "--golden FILE, --budget TEXT or --validate"
+            raise CaptureError(f"nothing to check: give {wanted}, or set them in pyproject.toml")
         return (check,)
     found = settings_of("")
     said = check_settings(found)

@@ -19,14 +19,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from shardscope.commands.capturing import add_capture_options, request_of, settings_of
+from shardscope.commands.capturing import (
+    add_capture_options,
+    add_validation_option,
+    beginning,
+    request_of,
+    settings_of,
+)
 from shardscope.commands.numbers import whole
 from shardscope.commands.output import add_finding_options, add_output_options, add_trial_options
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import PROBES, Request
-from shardscope.inspector.capture.spawn import begin
 
 MAX_NUMBERS = 1000
 """Maximum number of iterations, and of indices."""
@@ -100,6 +105,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="record every pass that changes the program",
     )
     add_trial_options(parser)
+    add_validation_option(parser)
     parser.add_argument(
         "--watch", action="store_true", help="on the screen: capture again whenever a file of the program is saved"
     )
@@ -114,6 +120,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
     if options.stage is not None and len(requests) > 1:
         raise CaptureError("--stage writes the text of one target: name one with --target")
+    begin = beginning(options)
     first = begin(requests[0])
     # What shows a capture takes as long to import as Python and JAX do to start, which the capture does meanwhile.
     from shardscope.commands import show

@@ -11,17 +11,15 @@ is 0 where all outputs are equal, 1 where one differs, and 2 where the program c
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import replace
 from pathlib import Path
 
-from shardscope.commands.capturing import add_capture_options, request_of, settings_of, watched
+from shardscope.commands.capturing import add_capture_options, kept_in, request_of, settings_of, watched
 from shardscope.commands.numbers import seconds, whole
 from shardscope.commands.output import add_output_options, exit_code, write_report, write_result
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import Capture, Validation
 from shardscope.inspector.capture.protocol.case import PROGRAM
-from shardscope.inspector.capture.protocol.request import Request, split_function
 from shardscope.inspector.capture.validation import SECONDS, begin_validated, evaluated
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.overview import subject_text
@@ -75,7 +73,8 @@ def run(options: argparse.Namespace) -> ExitCode:
         request = replace(
             request_of(options, options.function, settings, target=target), seed=options.seed, argv=tuple(options.argv)
         )
-        last = watched(begin_validated(request, options.seconds, kept_in(request, options)), quiet=options.quiet)
+        kept = kept_in(request) if options.reproduction is None else Path(options.reproduction)
+        last = watched(begin_validated(request, options.seconds, kept), quiet=options.quiet)
         report = inspect(last, policy_of(settings))
         if options.format != "text" or last.validation is None:
             code = max(code, write_report(report, options.format, options))
@@ -83,15 +82,6 @@ def run(options: argparse.Namespace) -> ExitCode:
             _write("\n".join((subject_text(report), _text(last.validation))), options)
         code = max(code, code_of(last))
     return code
-
-
-def kept_in(request: Request, options: argparse.Namespace) -> Path:
-    """The folder for the files that show a difference."""
-    if options.reproduction is not None:
-        return Path(options.reproduction)
-    place, name = split_function(request.function)
-    words = re.sub(r"[^A-Za-z0-9]+", "-", f"{Path(place).stem} {name} {request.target}").strip("-")
-    return Path(f"{words}.validation")
 
 
 def code_of(capture: Capture) -> ExitCode:

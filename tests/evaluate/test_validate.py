@@ -84,3 +84,10 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["validation"]
     assert (found["status"], found["pass"]) == ("same", None)
+
+
+def test_a_check(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "shardscope", "check", f"{SAMPLE}:loss", "--validate"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "optimized program equals the source on 8 devices" in done.stdout

@@ -29,7 +29,12 @@ CACHE = "jax_enable_compilation_cache"
 
 
 def record_call(
-    function: Any, arguments: Arguments, deliver: Callable[[Event], None], workspace: str, own: Iterable[str]
+    function: Any,
+    arguments: Arguments,
+    deliver: Callable[[Event], None],
+    workspace: str,
+    own: Iterable[str],
+    case: str | None = None,
 ) -> None:
     """Trace, lower and compile a call for the devices that the process has; hand on each event.
 
@@ -45,7 +50,7 @@ def record_call(
     file = _file(inspect.unwrap(inner))
     if file is not None and (text := "".join(linecache.getlines(file))):
         channel.send(Script(file, text.encode()))
-    request = Request(f"{file or module.__name__}:{name}", target="local", live=False)
+    request = Request(f"{file or module.__name__}:{name}", target="local", live=False, case=case)
     with uncached():
         record(request, Resolved(function, name, module, module), channel, workspace, given=arguments)
     channel.send(End(channel.now()))

@@ -21,6 +21,7 @@ from ...diff.values import ValueComparison
 from ...diff.wording import differences
 from ..change_values import differing_text
 from .shaped import encoded, schema_of, shaped
+from .validation import Validation, validation_of
 
 
 class Transfer(Struct, frozen=True):
@@ -267,6 +268,7 @@ class Checked(Struct, frozen=True):
     budgets: list[str]
     over: list[OverBudget]
     changes: Diff | None
+    validation: Validation | None = None
 
 
 class Check(Struct, frozen=True):
@@ -291,7 +293,9 @@ def check_json_schema() -> dict[str, Any]:
 def _checked(verdict: Verdict) -> Checked:
     changes = None if verdict.changes is None else diff_document(verdict.changes)
     budgets = [budget.text for budget in verdict.budgets]
-    return Checked(verdict.name, verdict.passed, budgets, list(map(_over, verdict.broken)), changes)
+    validation = verdict.report.capture.validation
+    validated = None if validation is None else validation_of(validation)
+    return Checked(verdict.name, verdict.passed, budgets, list(map(_over, verdict.broken)), changes, validated)
 
 
 def _over(broken: Broken) -> OverBudget:

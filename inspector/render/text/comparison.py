@@ -17,6 +17,7 @@ from ...diff.outline import Transfer
 from ...diff.surroundings import around as texts_around
 from ...diff.targets import Comparison
 from ..tables.comparison import collectives_by_cause, diff_tables, summary, targets, word
+from ..validation import validation_lines
 from ..why_lines import transfer_offences
 from .opening import failure, subject_lines
 from .tables import data, section, table_section, text_of
@@ -63,6 +64,9 @@ def _print(verdict: Verdict, console: Console) -> None:
     for over in verdict.broken:
         for line in _over(over, verdict):
             console.print(line, soft_wrap=True)
+    if (validation := verdict.report.capture.validation) is not None:
+        for piece in validation_lines(validation):
+            console.print(Text("  "), text_of(piece), sep="", soft_wrap=True)
     if verdict.changes is not None and verdict.differs:
         changed = [change for change in verdict.changes.changes if change.kind != "regrouped"]
         these = [(one, count * change.count) for change in changed for one, count in change.afters]
