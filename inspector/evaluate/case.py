@@ -45,7 +45,7 @@ class Case(NamedTuple):
         found: list[OnDevices] = []
         for value, blocks in zip(self.values, self.blocks, strict=True):
             known: dict[str, Array] = {}
-            found.append([known.setdefault(str(block), np.ascontiguousarray(value[block])) for block in blocks])
+            found.append([known.setdefault(str(block), np.array(value[block], order="C")) for block in blocks])
         return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...parsers.hlo import Instruction
 from .arrays import combined
-from .element_types import Array, Value, converted
+from .element_types import Array, Value
 from .errors import DeadlockError, NotEvaluatedError
 from .operation import Operation
 
@@ -70,7 +70,7 @@ def _summed(operation: Operation, parts: list[Array]) -> Array:
     found = parts[0]
     for part in parts[1:]:
         found = operation.apply(name, found, part) if simple is None else combined(simple, found, part)
-    return converted(np.asarray(found), operation.dtype)
+    return np.asarray(found).astype(parts[0].dtype, copy=False)
 
 
 def _reduced(operation: Operation, parts: list[Array]) -> list[Array]:

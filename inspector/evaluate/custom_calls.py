@@ -16,6 +16,7 @@ from .arithmetic import erf
 from .arrays import product
 from .element_types import TYPES, Array, Value, array_type, converted, numpy_type, unwritten
 from .errors import NotEvaluatedError
+from .memory import bitcast
 from .operation import Meaning, Operation
 from .windows import convolved, labels_of, window_of
 
@@ -72,7 +73,12 @@ def _approximate(operation: Operation) -> Meaning:
 
 
 def _combined64(operation: Operation) -> Meaning:
+    """Two halves of 32 bits as one element: of a complex number the real and the imaginary part."""
     wanted = TYPES[operation.dtype]
+    if wanted.kind == "c":
+        return lambda real, imaginary: real + 1j * imaginary
+    if wanted.kind == "f":
+        raise NotEvaluatedError(f"{target_of(operation)} of f64")
 
     def combined(low: Array, high: Array) -> Array:
         return (low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))).view(np.uint64).astype(wanted)
@@ -80,8 +86,21 @@ def _combined64(operation: Operation) -> Meaning:
     return combined
 
 
-def _half64(shift: int) -> Callable[[Operation], Meaning]:
-    return lambda operation: lambda x: (x.view(np.uint64) >> np.uint64(shift)).astype(np.uint32)
+def _low64(operation: Operation) -> Meaning:
+    return _half64(operation, np.real, 0)
+
+
+def _high64(operation: Operation) -> Meaning:
+    return _half64(operation, np.imag, 32)
+
+
+def _half64(operation: Operation, part: Callable[[Array], Array], shift: int) -> Meaning:
+    given = numpy_type(operation.operand_types[0])
+    if given.kind == "c":
+        return part
+    if given.kind == "f":
+        raise NotEvaluatedError(f"{target_of(operation)} of f64")
+    return lambda x: (x.astype(np.uint64) >> np.uint64(shift)).astype(np.uint32).astype(TYPES[operation.dtype])
 
 
 def _erf(operation: Operation) -> Meaning:
@@ -145,8 +164,7 @@ def _convolution(operation: Operation) -> Meaning:
 
 def _filter_gradient(operation: Operation) -> Meaning:
     """cuDNN's gradient of the filter; `dim_labels` and `window` are those of the forward convolution."""
-    if operation.number("feature_group_count", 1) != 1:
-        raise NotEvaluatedError(f"{target_of(operation)} with feature groups")
+    groups = operation.number("feature_group_count", 1)
     labels = labels_of(operation.attributes["dim_labels"])
     spatial = labels.spatial
     window = window_of(operation.attributes.get("window"), len(spatial))
@@ -156,15 +174,58 @@ def _filter_gradient(operation: Operation) -> Meaning:
         upstream = upstream.transpose([labels.result.index(letter) for letter in ["b", "f", *spatial]])
         x = window.padded(x, np.zeros((), x.dtype), leading=2)
         counts = upstream.shape[2:]
-        found = np.zeros((upstream.shape[1], x.shape[1], *window.size))
+        found = np.zeros((upstream.shape[1], x.shape[1] // groups, *window.size))
         summed = [0, *range(2, upstream.ndim)]
+        outputs, inputs = upstream.shape[1] // groups, x.shape[1] // groups
         for position in positions(*map(range, window.size)):
             part = x[(slice(None), slice(None), *window.at(position, counts))]
-            found[(slice(None), slice(None), *position)] = np.tensordot(upstream, part, (summed, summed))
+            for group in range(groups):
+                rows, columns = (slice(group * each, (group + 1) * each) for each in (outputs, inputs))
+                product_ = np.tensordot(upstream[:, rows], part[:, columns], (summed, summed))
+                found[(rows, slice(None), *position)] = product_
         result = found.transpose([["o", "i", *spatial].index(letter) for letter in labels.right])
         return operation.results([result, *map(unwritten, operation.types[1:])])
 
     return gradient
+
+
+def _input_gradient(operation: Operation) -> Meaning:
+    """cuDNN's gradient of the input; `dim_labels` and `window` are those of the forward convolution."""
+    labels = labels_of(operation.attributes["dim_labels"])
+    spatial = labels.spatial
+    window = window_of(operation.attributes.get("window"), len(spatial))
+    groups = operation.number("feature_group_count", 1)
+
+    def gradient(upstream: Array, kernel: Array, *_: Array) -> Value:
+        upstream = upstream.transpose([labels.result.index(letter) for letter in ["b", "f", *spatial]])
+        kernel = kernel.transpose([labels.right.index(letter) for letter in ["o", "i", *spatial]])
+        sizes = [operation.dims[labels.left.index(letter)] for letter in ["b", "f", *spatial]]
+        found = window.padded(np.zeros(sizes), np.zeros(()), leading=2)
+        outputs, inputs = kernel.shape[0] // groups, kernel.shape[1]
+        for position in positions(*map(range, window.size)):
+            part = (slice(None), slice(None), *window.at(position, upstream.shape[2:]))
+            weights = kernel[(slice(None), slice(None), *position)]
+            for group in range(groups):
+                rows = slice(group * outputs, (group + 1) * outputs)
+                moved = np.moveaxis(np.tensordot(upstream[:, rows], weights[rows], ([1], [0])), -1, 1)
+                found[part][:, group * inputs : (group + 1) * inputs] += moved
+        inside = [slice(low, low + size) for low, size in zip(window.low, sizes[2:], strict=True)]
+        result = found[(slice(None), slice(None), *inside)]
+        order = [["b", "f", *spatial].index(letter) for letter in labels.left]
+        return operation.results([result.transpose(order), *map(unwritten, operation.types[1:])])
+
+    return gradient
+
+
+def _zero_cropped(operation: Operation) -> Meaning:
+    """The same memory, with zeros in what was padding."""
+    given, wanted = array_type(operation.operand_types[0]), array_type(operation.type)
+
+    def cropped(x: Array) -> Array:
+        is_known = bitcast(np.ones(x.shape, bool), given, wanted)
+        return np.where(is_known, bitcast(x, given, wanted), 0).astype(x.dtype)
+
+    return cropped
 
 
 def _qr(operation: Operation) -> Meaning:
@@ -242,10 +303,13 @@ CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
     "LuDecomposition": _lu,
     "ProductOfElementaryHouseholderReflectors": _reflections,
     "Qr": _qr,
+    "QrDecompositionBlock": _qr,
     "X64Combine": _combined64,
-    "X64SplitHigh": _half64(32),
-    "X64SplitLow": _half64(0),
+    "X64SplitHigh": _high64,
+    "X64SplitLow": _low64,
+    "ZeroCrop": _zero_cropped,
     "__cudnn$convBackwardFilter": _filter_gradient,
+    "__cudnn$convBackwardInput": _input_gradient,
     "__cudnn$convForward": _convolution,
 }
 """The calls with a known meaning, by their targets."""

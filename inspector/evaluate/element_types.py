@@ -70,6 +70,14 @@ def converted(array: Array, name: str) -> Array:
     return wrapped(array.astype(wanted, copy=False), name)
 
 
+def rounded(array: Array, name: str) -> Array:
+    """The nearest elements that a type has, as the compiler computes with constants."""
+    if name not in ("f32", "bf16", "f16") or array.dtype.kind != "f":
+        return array
+    with np.errstate(all="ignore"):
+        return from_bits(bits_of(array, name), name).reshape(array.shape)
+
+
 def wrapped(array: Array, name: str) -> Array:
     """The same modulo the number of integers that a narrow type has."""
     if name not in NARROW:

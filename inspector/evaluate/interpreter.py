@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...parsers.hlo import HloModule, HloType, Instruction, Operand, TupleShape, parse_module
+from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, Operand, TupleShape, parse_module
 from ...parsers.source import Source
 from . import arithmetic, arrays, custom_calls, indexing, windows
 from .borders import ENTER, LEAVE, Borders, mesh_of
 from .collectives import KINDS, OnDevices, collective, ragged
 from .custom_calls import Signature, signature_of, target_of, unknown
-from .element_types import Array, Value
+from .element_types import Array, Value, rounded
 from .errors import NotEvaluatedError, OutOfTimeError
 from .literals import literal
 from .operation import Meaning, Operation
@@ -29,6 +29,9 @@ CALLS = ("call", "fusion", "async-start", "call-start", "fusion-start")
 STAND_INS = ("opt-barrier", "optimization-barrier", "after-all", "add-dependency")
 UNKNOWN = ("rng-bit-generator", "rng-get-and-update-state")
 """Opcodes that are one unknown function of their operands, as kernels are."""
+
+UNFINISHED = ("get-tuple-element", "parameter")
+"""Opcodes that hand on parts of an asynchronous instruction before its end, which have the value that it will have."""
 
 Watch = Callable[[Instruction, OnDevices], None]
 
@@ -68,7 +71,8 @@ class Interpreter:
         self._simple: dict[str, str | None] = {}
         self._constants: dict[int, Value] = {}
         self._borders: Borders | None = None
-        self._depth = 0
+        self._is_scalar = False
+        self._is_constant = False
 
     @property
     def unequal(self) -> list[Operation]:
@@ -117,16 +121,26 @@ class Interpreter:
                 operand_types.append(type)
         return Operation(instruction, instruction.opcode, instruction.type, operand_types, self.apply, self.simple)
 
-    def _call(self, name: str, arguments: list[OnDevices]) -> OnDevices:
+    def _call(self, name: str, arguments: list[OnDevices], constant: Sequence[bool] = ()) -> OnDevices:
+        """The result of a computation. `constant` says of each argument whether it depends on constants alone.
+
+        Such values are rounded to their type: the compiler computes them, or may, and both programs are to have the
+        same. `_is_constant` says so of the result afterwards.
+        """
         steps = self._steps(name)
         values: dict[str, OnDevices] = {}
-        self._depth += 1
+        constants: set[str] = set()
         for step in steps:
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise OutOfTimeError("not evaluated to its end in the seconds allowed", place_of(step.instruction))
             try:
                 operands = [_selected(values[each.name], each.index) for each in step.references]
-                found = self._evaluated(step, step.opcode, step.operation, operands, arguments)
+                flags = [each.name in constants for each in step.references]
+                self._is_constant = False
+                found = self._evaluated(step, step.opcode, step.operation, operands, arguments, flags)
+                if self._is_folded(step, flags, constant):
+                    constants.add(step.instruction.name)
+                    found = _rounded(step.instruction.type, found)
             except NotEvaluatedError as error:
                 error.place = error.place or place_of(step.instruction)
                 raise
@@ -141,22 +155,33 @@ class Interpreter:
             ) as error:
                 reason = f"{step.opcode}: {type(error).__name__}: {error}"
                 raise NotEvaluatedError(reason, place_of(step.instruction)) from error
+            if not self._is_scalar:
+                _check_shapes(step.instruction, found)
             values[step.instruction.name] = found
-            if self._watch is not None and self.devices > 0:
+            if self._watch is not None:
                 self._watch(step.instruction, found)
             for each in step.dropped:
                 values.pop(each, None)
-        self._depth -= 1
+        self._is_constant = self._roots[name] in constants
         return values[self._roots[name]]
+
+    def _is_folded(self, step: _Step, flags: list[bool], constant: Sequence[bool]) -> bool:
+        """Return whether a value depends on constants alone."""
+        if step.opcode == "parameter":
+            number = int(step.instruction.literal or 0)
+            return number < len(constant) and constant[number]
+        if step.opcode in CALLS:
+            return self._is_constant
+        return step.opcode in ("constant", "iota") or (step.opcode in MEANINGS and bool(flags) and all(flags))
 
     def apply(self, name: str, *operands: Array) -> Value:
         """A computation on scalars, on arrays element by element, outside of any device."""
-        devices, watch = self.devices, self._watch
-        self.devices, self._watch = 1, None
+        state = self.devices, self._watch, self._is_scalar
+        self.devices, self._watch, self._is_scalar = 1, None, True
         try:
             return self._call(name, [[operand] for operand in operands])[0]
         finally:
-            self.devices, self._watch = devices, watch
+            self.devices, self._watch, self._is_scalar = state
 
     def simple(self, name: str) -> str | None:
         """The opcode of a computation that is one reduction of its two parameters; `second` if it is the second."""
@@ -173,7 +198,13 @@ class Interpreter:
         return self._simple[name]
 
     def _evaluated(
-        self, step: _Step, opcode: str, operation: Operation, operands: list[OnDevices], arguments: list[OnDevices]
+        self,
+        step: _Step,
+        opcode: str,
+        operation: Operation,
+        operands: list[OnDevices],
+        arguments: list[OnDevices],
+        constant: list[bool],
     ) -> OnDevices:
         instruction = step.instruction
         devices = self.devices
@@ -193,7 +224,7 @@ class Interpreter:
             callees = instruction.callees.get("calls") or instruction.callees.get("to_apply")
             if not callees:
                 raise NotEvaluatedError(f"{opcode} without a computation")
-            return self._call(callees[0], operands)
+            return self._call(callees[0], operands, constant)
         if opcode == "while":
             return self._loop(instruction, operands[0])
         if opcode == "conditional":
@@ -206,7 +237,7 @@ class Interpreter:
             inner = operation.type.elements[1] if isinstance(operation.type, TupleShape) else operation.type
             base = opcode.removesuffix("-start")
             alone = Operation(instruction, base, inner, operation.operand_types, self.apply, self.simple)
-            return self._evaluated(step, base, alone, operands, arguments)
+            return self._evaluated(step, base, alone, operands, arguments, constant)
         if opcode in ("send", "recv", "send-done", "recv-done", "infeed", "outfeed"):
             raise NotEvaluatedError(f"{opcode}: a transfer through the host")
         if opcode.endswith(("-done", "-update")):
@@ -251,16 +282,16 @@ class Interpreter:
         signature = signature_of(target, operation)
         self.signatures[signature] += 1
         if self.allowed is not None and signature not in self.allowed:
-            raise NotEvaluatedError(f"{target} is called with other shapes than before compilation")
+            is_known = any(name == target for name, *_ in self.allowed)
+            why = "is called with other shapes than before compilation" if is_known else "has no known meaning"
+            raise NotEvaluatedError(f"{target} {why}")
         return unknown(target, operation)
 
     def _communicated(self, kind: str, operation: Operation, operands: list[OnDevices]) -> OnDevices:
         if kind == "ragged-all-to-all":
             return ragged(operation, operands)
-        if self.devices == 1 and self._depth > 1 and kind != "collective-permute":
-            groups = operation.instruction.replica_groups
-            if groups is not None and any(len(row) > 1 for row in groups.devices(1)):
-                raise NotEvaluatedError(f"{kind} in a computation on scalars")
+        if self._is_scalar:
+            raise NotEvaluatedError(f"{kind} in a computation on scalars")
         return collective(operation, kind, operands)
 
     def _loop(self, instruction: Instruction, state: OnDevices) -> OnDevices:
@@ -290,6 +321,22 @@ class Interpreter:
             results = self._call(name, [inside])
             found = [new if taken == number else old for new, old, taken in zip(results, found, chosen, strict=True)]
         return found
+
+
+def _rounded(type: HloType, values: OnDevices) -> OnDevices:
+    if not isinstance(type, ArrayShape):
+        return values
+    known = {id(value): rounded(value, type.dtype) if not isinstance(value, tuple) else value for value in values}
+    return [known[id(value)] for value in values]
+
+
+def _check_shapes(instruction: Instruction, values: OnDevices) -> None:
+    """Check each device's array against the instruction's type, which catches a wrong meaning."""
+    if isinstance(instruction.type, ArrayShape) and instruction.opcode not in UNFINISHED:
+        for value in values:
+            if value is not None and not isinstance(value, tuple) and value.shape != instruction.type.dims:
+                reason = f"{instruction.opcode} gives {value.shape} for {instruction.type}"
+                raise NotEvaluatedError(reason, place_of(instruction))
 
 
 def _references(instruction: Instruction) -> Sequence[Operand]:
