@@ -15,7 +15,7 @@ from . import arithmetic, arrays, custom_calls, indexing, windows
 from .borders import ENTER, LEAVE, Borders, mesh_of
 from .collectives import KINDS, OnDevices, collective, ragged
 from .custom_calls import Signature, signature_of, target_of, unknown
-from .element_types import Array, Value, rounded
+from .element_types import Array, Value, rounded, unwritten
 from .errors import NotEvaluatedError, OutOfTimeError
 from .literals import literal
 from .operation import Meaning, Operation
@@ -71,6 +71,8 @@ class Interpreter:
         self._simple: dict[str, str | None] = {}
         self._constants: dict[int, Value] = {}
         self._borders: Borders | None = None
+        self.doubtful: NotEvaluatedError | None = None
+        """The first instruction whose result had another shape than its type, and was replaced by unwritten memory."""
         self._is_scalar = False
         self._is_constant = False
 
@@ -155,8 +157,11 @@ class Interpreter:
             ) as error:
                 reason = f"{step.opcode}: {type(error).__name__}: {error}"
                 raise NotEvaluatedError(reason, place_of(step.instruction)) from error
-            if not self._is_scalar:
-                _check_shapes(step.instruction, found)
+            if not self._is_scalar and _has_other_shape(step.instruction, found):
+                # A repetition inside of an asynchronous collective, as a rule, whose result nothing needs.
+                reason = f"{step.opcode} gives {found[0].shape} for {step.instruction.type}"
+                self.doubtful = self.doubtful or NotEvaluatedError(reason, place_of(step.instruction))
+                found = [None if each is None else unwritten(step.instruction.type) for each in found]
             values[step.instruction.name] = found
             if self._watch is not None:
                 self._watch(step.instruction, found)
@@ -330,13 +335,12 @@ def _rounded(type: HloType, values: OnDevices) -> OnDevices:
     return [known[id(value)] for value in values]
 
 
-def _check_shapes(instruction: Instruction, values: OnDevices) -> None:
-    """Check each device's array against the instruction's type, which catches a wrong meaning."""
-    if isinstance(instruction.type, ArrayShape) and instruction.opcode not in UNFINISHED:
-        for value in values:
-            if value is not None and not isinstance(value, tuple) and value.shape != instruction.type.dims:
-                reason = f"{instruction.opcode} gives {value.shape} for {instruction.type}"
-                raise NotEvaluatedError(reason, place_of(instruction))
+def _has_other_shape(instruction: Instruction, values: OnDevices) -> bool:
+    """Return whether a device's array has not the shape of the instruction's type."""
+    type = instruction.type
+    if not isinstance(type, ArrayShape) or instruction.opcode in UNFINISHED:
+        return False
+    return any(value is not None and not isinstance(value, tuple) and value.shape != type.dims for value in values)
 
 
 def _references(instruction: Instruction) -> Sequence[Operand]:

@@ -60,6 +60,10 @@ def validate(folder: Path, seconds: float) -> Validation:
     if error <= folding_error(folded):
         rounding = folded if error > folding_error(None) else None
         return replace(validation, rounding=rounding, seconds=_since(started))
+    if doubtful := before.doubtful or after.doubtful:
+        return replace(
+            validation, status="not evaluated", reason=doubtful.reason, place=doubtful.place, seconds=_since(started)
+        )
     if expanded := [target for target, *_ in before.signatures.keys() - after.signatures.keys()]:
         reason = f"{expanded[0]} has no known meaning, and the compiler replaces it"
         return replace(validation, status="not evaluated", reason=reason, program="source", seconds=_since(started))
