@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 from ..parsers.errors import ParseError, Problem
+from ..parsers.mlir.spacing import in_printers_layout
 from ..parsers.source import Source, Span
 from ..parsers.text.modules import Part, language, other_format, parts
 from ..parsers.text.repair import restored
@@ -90,6 +91,8 @@ def _of_one(source: Source, place: Span) -> Capture:
     if place != Span(0, len(data)):
         source = Source(source.name, b"\n" * data.count(b"\n", 0, place.start) + data[place.start : place.end])
     name = stage_of(source.data, source.name)
+    if STAGES[name].dialect == "mlir":
+        source = in_printers_layout(source)
     return Capture(stages=(Stage(name, STAGES[name].dialect, source),), complete=True, foreign=True)
 
 

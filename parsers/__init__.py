@@ -20,6 +20,7 @@ def parse(text: str | bytes | PathLike[str], name: str | None = None) -> HloModu
     """
     from . import hlo, mlir
     from .errors import ParseError, Problem
+    from .mlir.spacing import in_printers_layout
     from .source import Source, Span
     from .text.modules import language, parts
     from .text.repair import restored
@@ -41,4 +42,4 @@ def parse(text: str | bytes | PathLike[str], name: str | None = None) -> HloModu
     # The lines keep their numbers.
     data = b"\n" * data.count(b"\n", 0, part.start) + data[part.start : part.end]
     source = Source(name or "text", data)
-    return hlo.parse_module(source) if found == "hlo" else mlir.parse_module(source)
+    return hlo.parse_module(source) if found == "hlo" else mlir.parse_module(in_printers_layout(source))
