@@ -10,6 +10,7 @@ from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
 from .collectives.stage import collectives_in_context
 from .collectives.uncounted import uncounted_communication
+from .communication.axis_use import axes_used
 from .communication.strategies import most_sent, strategies
 from .cost.collectives import with_estimates
 from .cost.function import cost_of, timeline_of
@@ -55,13 +56,14 @@ def suspected(captured: Capture | Program, policy: Policy = EVERYTHING) -> Repor
         for stage in communicating_stages(program)
         for collective in _estimated(stage, context_of(program), machine_of(program))
     )
-    shardings = borders(program)
+    shardings, totals = borders(program), strategies(program, collectives)
     report = Report(
         program=program,
         meshes=program.meshes,
         partitions=program.partitions,
         collectives=collectives,
-        communication=strategies(program, collectives),
+        communication=totals,
+        axes=axes_used(program, shardings, totals),
         most_sent=most_sent(program, collectives),
         uncounted=uncounted_communication(program),
         shardings=shardings,

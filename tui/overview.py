@@ -11,6 +11,7 @@ from ..inspector.render.collective_rows import total_wire
 from ..inspector.render.finding_facts import fixes_shown, notes_text, verdict
 from ..inspector.render.overview import attention, in_order, nothing_sent, resources_text
 from ..inspector.render.table import Row, Table
+from ..inspector.render.tables.axes import axes
 from ..inspector.render.tables.captured import worst_problems
 from ..inspector.render.tables.communication import communication
 from ..inspector.render.tables.findings import matters
@@ -41,6 +42,7 @@ def overview(report: Report, waiting: str, width: int) -> Iterator[Part]:
         yield Part(tuple(folded(data(resources), width)))
     yield from _failure(report, width)
     yield from _in_full(matters(report), report, width)
+    yield from _grid(axes(report), report, width)
     yield from _communication(report, waiting, width)
     yield from _in_full(worst_problems(report), report, width)
     yield Part((Content(""),))
@@ -81,11 +83,19 @@ def _failed(why: Failure, width: int) -> Iterator[Content]:
 
 
 def _communication(report: Report, waiting: str, width: int) -> Iterator[Part]:
-    table, hues = communication(report), axis_hues(report.meshes)
+    table = communication(report)
     if not table.rows:
         if not waiting and (sent := nothing_sent(report)):
             yield Part((Content(""), *folded(data(sent), width)))
         return
+    yield from _grid(table, report, width)
+
+
+def _grid(table: Table, report: Report, width: int) -> Iterator[Part]:
+    """The rows of a table in columns."""
+    if not table.rows:
+        return
+    hues = axis_hues(report.meshes)
     yield _heading(table.heading)
     columns = columns_of(table)
     rows = rows_of(table, hues)

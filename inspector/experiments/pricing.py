@@ -6,9 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -41,7 +41,7 @@ class PricedChange(Record, frozen=True):
     def stack(self) -> tuple[Frame, ...]:
         """The frames, innermost first."""
         return tuple(
-            Frame(file, function, line, column, end_line, end_column)
+            Frame(file, function, line=line, column=column, end_line=end_line, end_column=end_column)
             for function, file, line, column, end_line, end_column in self.frames
         )
 
@@ -61,33 +61,57 @@ class Prices(Record, frozen=True):
     candidates: tuple[PricedCandidate, ...] = ()
 
 
+class PricedRow(Record, frozen=True):
+    """An assignment: the arguments whose spec is another one, its price, and the bytes of arguments and results."""
+
+    arguments: dict[str, str]
+    price: float
+    held: float
+
+
+class Searched(Record, frozen=True):
+    """The rows of a search, today's first, and the number of assignments that there are."""
+
+    size: int = 0
+    rows: tuple[PricedRow, ...] = ()
+
+
 def prices(program: Program, python: str | None, seconds: float) -> Prices:
     """Return the priced candidates of a lowered program; none where Shardy fails, or there is nothing to change."""
+    found = _asked(program, python, "main", seconds)
+    try:
+        return Prices(float(found["today"]["bytes"]), msgspec.convert(found["candidates"], tuple[PricedCandidate, ...]))
+    except (TypeError, KeyError, msgspec.ValidationError):
+        return Prices()
+
+
+def searched(program: Program, python: str | None, seconds: float, kept: Iterable[str] = ()) -> Searched:
+    """Return the cheapest assignments of specs to arguments, except those that are `kept`."""
+    found = _asked(program, python, "suggest", seconds, *kept)
+    try:
+        return msgspec.convert(found, Searched)
+    except msgspec.ValidationError:
+        return Searched()
+
+
+def _asked(program: Program, python: str | None, function: str, seconds: float, *more: str) -> Any:
+    """Return what the process that runs Shardy answers; None where it fails, or nothing is sharded."""
     stage = program.stage("stablehlo")
     if stage is None or not has_mesh(stage.text.data):
-        return Prices()
+        return None
     with Scratch() as folder:
-        source, destination = folder / "lowered.mlir", folder / "prices.json"
+        source, destination = folder / "lowered.mlir", folder / "answer.json"
         source.write_bytes(stage.text.data)
-        job = f"{source}\n{destination}\n{seconds}".encode()
-        command = bootstrap.command(python or sys.executable, "requests.main")
-        with suppress(OSError, subprocess.TimeoutExpired):
+        job = "\n".join((str(source), str(destination), str(seconds), *more))
+        with suppress(OSError, ValueError, subprocess.TimeoutExpired):
             subprocess.run(
-                command,
-                input=job,
+                bootstrap.command(python or sys.executable, f"requests.main:{function}"),
+                input=job.encode(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 timeout=seconds + START_S,
                 check=False,
                 env={**os.environ, "JAX_PLATFORMS": "cpu"},
             )
-        return _read(destination)
-
-
-def _read(path: Path) -> Prices:
-    try:
-        found = json.loads(path.read_bytes())
-        candidates = msgspec.convert(found["candidates"], tuple[PricedCandidate, ...])
-    except (OSError, ValueError, KeyError, msgspec.ValidationError):
-        return Prices()
-    return Prices(float(found["today"]["bytes"]), candidates)
+            return json.loads(destination.read_bytes())
+    return None

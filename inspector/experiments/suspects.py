@@ -48,7 +48,7 @@ def _finding(candidate: PricedCandidate, fixes: list[Fix], saved: int) -> Findin
     stack = place_of(candidate)
     edit = next((edit for fix in fixes for edit in fix.edits), None)
     if edit is not None and not stack:
-        stack = (Frame(edit.file, "", edit.line, edit.column, edit.end_line, edit.end_column),)
+        stack = (Frame(edit.file, "", edit.line),)
     made = finding(
         rule,
         FindingPlace(candidate.changes[0].name, SourcePosition.exact(stack)),

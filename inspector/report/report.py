@@ -15,6 +15,7 @@ from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Capture, Dialect
 from ..ir.program import Program
+from .axes import AxisUse
 from .collectives import Collective, UncountedCommunication
 from .communication import StrategyTotal
 from .cost import FunctionCost
@@ -58,6 +59,7 @@ class Report(Record, frozen=True):
     partitions: int = 1
     collectives: tuple[Collective, ...] = ()
     communication: tuple[StrategyTotal, ...] = ()
+    axes: tuple[AxisUse, ...] = ()
     most_sent: int | None = None
     uncounted: tuple[UncountedCommunication, ...] = ()
     variance: tuple[VariableVariance, ...] = ()

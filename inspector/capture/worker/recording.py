@@ -19,7 +19,7 @@ from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, diverted
 from . import failures
 from .channel import Channel, error_text
 from .failures import OLDEST_JAX
-from .inputs import callables, wrappers
+from .inputs import callables, resharded, wrappers
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
 from .inputs.context import enter_context
@@ -63,6 +63,11 @@ def record(
         started = time.perf_counter()
         try:
             call = callables.trace(found.function, args, kwargs)
+            if request.shardings:
+                names = [each.path for each in values.describe(call)[0]]
+                specs: dict[str, str] = dict(request.shardings)
+                args, kwargs = resharded.with_shardings(args, kwargs, call, names, specs)
+                call = callables.trace(found.function, args, kwargs)
         except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
             if not callables.has_jit(found.function):
                 error.add_note(f"{failures.HINT}{_not_one_program(found.name, split_function(request.function)[0])}")

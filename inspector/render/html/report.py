@@ -26,7 +26,7 @@ from .timeline import timeline_section
 MAX_CAUSES = 3
 """Operations of a collective whose need for it is shown."""
 
-OPEN = ("findings", "divergences", "communication", "collectives", "shardings", "problems")
+OPEN = ("findings", "divergences", "axes", "communication", "collectives", "shardings", "problems")
 """The tables that are not folded at first."""
 
 

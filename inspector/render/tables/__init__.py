@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...report import Report
 from ..table import Table
+from .axes import axes
 from .captured import arguments, problems, stages
 from .collectives import causes, collectives
 from .communication import communication, modules
@@ -22,6 +23,7 @@ from .value_sites import value_sites
 TABLES: Mapping[Callable[[Report], Table], str] = {
     findings: "findings",
     divergences: "values",
+    axes: "",
     communication: "",
     timeline_table: "times",
     modules: "collectives",

@@ -19,6 +19,7 @@ from ..overview import attention, in_order, nothing_sent
 from ..renderers import SECTIONS
 from ..table import Table
 from ..tables import tables_in
+from ..tables.axes import axes
 from ..tables.captured import worst_problems
 from ..tables.communication import communication
 from ..tables.findings import matters
@@ -38,7 +39,7 @@ def print_report(report: Report, console: Console, details: Collection[str] = ()
     sections = SECTIONS if "all" in details else tuple(details)
     printed = set() if begun is None else set(map(_plain, _beginning(begun, sections)))
     is_short = _is_short(report, details)
-    for number, part in enumerate(_parts(report, sections, frozenset(() if begun is None else begun.findings))):
+    for number, part in enumerate(_parts(report, sections, frozenset(() if begun is None else _final(begun)))):
         if part is not None and _plain(part) not in printed:
             if number and not is_short:
                 console.print()
@@ -55,7 +56,12 @@ def print_beginning(report: Report, console: Console, details: Collection[str] =
 
 def _beginning(report: Report, details: Collection[str]) -> Iterator[RenderableType]:
     report = replace(report, findings=_final(report))
-    parts = (_head(report), _findings(report, details, frozenset()), table_section(communication(report)))
+    parts = (
+        _head(report),
+        _findings(report, details, frozenset()),
+        table_section(axes(report)),
+        table_section(communication(report)),
+    )
     return (part for part in parts if part is not None)
 
 
@@ -94,6 +100,7 @@ def _parts(report: Report, details: Collection[str], printed: frozenset[Finding]
     yield failure(report, in_full="messages" in details)
     yield explanation(report)
     yield _findings(report, details, printed)
+    yield table_section(axes(report))
     yield table_section(communication(report))
     if "messages" not in details:
         yield table_section(worst_problems(report))

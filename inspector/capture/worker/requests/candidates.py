@@ -149,9 +149,9 @@ class Requests:
         for key in (_starred, _first):
             for members in _grouped(apart, partial(_by, key, lowered.names)):
                 specs = {number: lowered.arguments[self.home[number]] for number in members}
-                yield Candidate("c", self._with_results(specs))
+                yield Candidate("c", self.with_results(specs))
 
-    def _with_results(self, specs: dict[int, Spec]) -> tuple[Change, ...]:
+    def with_results(self, specs: dict[int, Spec]) -> tuple[Change, ...]:
         """Changes of arguments, and of the results that become them and were requested alike."""
         lowered = self._lowered
         changes = [Change("argument", number, spec) for number, spec in specs.items()]
@@ -165,19 +165,25 @@ class Requests:
         lowered = self._lowered
         ranked = [number for number, type in enumerate(lowered.types) if type.rank]
 
+        def kind(number: int) -> Hashable:
+            return str(lowered.types[number]), lowered.arguments[number]
+
+        for groups in (self.groups(), _grouped(ranked, kind)):
+            for members in groups:
+                now, type = lowered.arguments[members[0]], lowered.types[members[0]]
+                for spec in self._others(now, type):
+                    if lowered.parts(spec) >= lowered.parts(now):
+                        yield Candidate("d", self.with_results(dict.fromkeys(members, spec)))
+
+    def groups(self) -> list[list[int]]:
+        """The arguments that go together: those of all layers, and an optimizer's leaves with their parameters."""
+        lowered = self._lowered
+
         def place(number: int) -> Hashable:
             home = self.home.get(number, number)
             return _starred(lowered.names[home]), str(lowered.types[number]), lowered.arguments[number]
 
-        def kind(number: int) -> Hashable:
-            return str(lowered.types[number]), lowered.arguments[number]
-
-        for key in (place, kind):
-            for members in _grouped(ranked, key):
-                now, type = lowered.arguments[members[0]], lowered.types[members[0]]
-                for spec in self._others(now, type):
-                    if lowered.parts(spec) >= lowered.parts(now):
-                        yield Candidate("d", self._with_results(dict.fromkeys(members, spec)))
+        return _grouped([number for number, type in enumerate(lowered.types) if type.rank], place)
 
     def _constraints(self) -> Iterator[Candidate]:
         lowered = self._lowered

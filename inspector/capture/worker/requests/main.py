@@ -16,6 +16,7 @@ from ..channel import die_with_parent
 from .candidates import Candidate, Requests
 from .lowered import Change, Lowered
 from .price import Price, Pricing
+from .search import Point, Search
 from .spec import spec_in
 
 MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
@@ -33,6 +34,24 @@ def main() -> None:
         found = priced(Lowered(Path(source).read_bytes()), time.monotonic() + float(seconds))
     Path(destination).write_text(json.dumps(found))
     os._exit(0)  # taking an interpreter with jaxlib apart takes longer than many a job
+
+
+def suggest() -> None:
+    """The same for other shardings of all arguments; further lines of the job are paths that are kept as they are."""
+    die_with_parent()
+    source, destination, seconds, *kept = sys.stdin.read().split("\n")
+    with modules.context(), ir.Location.unknown():
+        search = Search(Lowered(Path(source).read_bytes()), frozenset(kept))
+        points = search.points(time.monotonic() + float(seconds))
+        rows = [_row(search.lowered, point) for point in points]
+    Path(destination).write_text(json.dumps({"size": search.size, "rows": rows}))
+    os._exit(0)
+
+
+def _row(lowered: Lowered, point: Point) -> dict[str, Any]:
+    arguments = [each for each in point.changes if each.kind == "argument" and each.spec is not None]
+    specs = {lowered.names[each.number]: str(each.spec) for each in arguments}
+    return {"arguments": specs, "price": point.price.bytes, "held": point.held}
 
 
 def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:

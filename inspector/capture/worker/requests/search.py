@@ -1,0 +1,128 @@
+"""Other shardings of all arguments, searched by price: every assignment where they are few, else a beam."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .candidates import Requests
+from .lowered import Change, Lowered
+from .price import Price, Pricing
+from .spec import Spec
+
+MAX_LISTED = 400
+"""Assignments that are all priced; of more, a beam."""
+
+WIDTH = 6
+MAX_MORE_MEMORY = 0.05
+MAX_MORE_FLOPS = 0.1
+
+State = tuple[Spec, ...]
+
+
+class Point(NamedTuple):
+    """An assignment of specs to groups of arguments, as changes, and its price."""
+
+    changes: tuple[Change, ...]
+    price: Price
+
+    @property
+    def held(self) -> float:
+        """Bytes of arguments and results."""
+        return self.price.arguments + self.price.results
+
+
+class Search:
+    """The search over the specs of a module's arguments; those of layers, and of an optimizer's leaves, go together."""
+
+    def __init__(self, lowered: Lowered, kept: frozenset[str] = frozenset()) -> None:
+        """Arguments with a path in `kept` stay as they are."""
+        self.lowered = self._lowered = lowered
+        self._requests, self._pricing = Requests(lowered), Pricing(lowered)
+        self._groups = [group for group in self._requests.groups() if lowered.names[group[0]] not in kept]
+        self._spaces = [list(self._space(group)) for group in self._groups]
+        self._seen: dict[State, Point | None] = {}
+
+    @property
+    def size(self) -> int:
+        """Number of assignments."""
+        return math.prod(map(len, self._spaces))
+
+    def points(self, deadline: float) -> list[Point]:
+        """Today's first, then those that send less with no more memory, then those that hold less; cheapest first."""
+        today = tuple(self._lowered.arguments[group[0]] for group in self._groups)
+        now = self._point(today)
+        if now is None:
+            return []
+        if self.size <= MAX_LISTED:
+            for state in itertools.product(*self._spaces):
+                if time.monotonic() > deadline:
+                    break
+                self._point(state)
+        else:
+            self._beam(today, now, deadline)
+        found = [point for point in self._seen.values() if point is not None and point is not now]
+        fit = [point for point in found if point.price.flops <= now.price.flops * (1 + MAX_MORE_FLOPS)]
+        better = [
+            point
+            for point in fit
+            if point.price.bytes < now.price.bytes and point.held <= now.held * (1 + MAX_MORE_MEMORY)
+        ]
+        lighter = [point for point in fit if point.held < now.held * 0.95 and point not in better]
+        better.sort(key=lambda point: (point.price.bytes, len(point.changes)))
+        lighter.sort(key=lambda point: (point.held, point.price.bytes))
+        return [now, *better, *lighter[:WIDTH]]
+
+    def _beam(self, today: State, now: Point, deadline: float) -> None:
+        beam = [today]
+        while time.monotonic() < deadline:
+            wide = dict.fromkeys(
+                (*state[:group], spec, *state[group + 1 :])
+                for state in beam
+                for group, space in enumerate(self._spaces)
+                for spec in space
+            )
+            priced: list[tuple[float, float, State]] = []
+            for state in (*beam, *wide):
+                if time.monotonic() > deadline:
+                    return
+                point = self._point(state)
+                if point is not None:
+                    priced.append((point.price.bytes, point.held, state))
+            priced.sort(key=lambda each: each[:2])
+            fit = [state for _, held, state in priced if held <= now.held * (1 + MAX_MORE_MEMORY)]
+            fresh = list(dict.fromkeys([*fit[:WIDTH], *(state for *_, state in priced[: WIDTH // 2])]))
+            if set(fresh) == set(beam):
+                return
+            beam = fresh
+
+    def _point(self, state: State) -> Point | None:
+        if state not in self._seen:
+            specs = {
+                number: spec
+                for group, spec in zip(self._groups, state, strict=True)
+                for number in group
+                if spec.dims != self._lowered.arguments[number].dims
+            }
+            changes = self._requests.with_results(specs)
+            try:
+                self._seen[state] = Point(changes, self._pricing.of(self._requests.pinned(changes)))
+            except Exception:  # Shardy refuses it
+                self._seen[state] = None
+        return self._seen[state]
+
+    def _space(self, group: list[int]) -> Iterator[Spec]:
+        """All ways to place each axis in one dimension, or in none; the program's own first."""
+        lowered, type = self._lowered, self._lowered.types[group[0]]
+        yield lowered.arguments[group[0]]
+        axes = [name for name, size in lowered.axes.items() if size > 1]
+        for places in itertools.product(range(-1, type.rank), repeat=len(axes)):
+            dims = tuple(
+                tuple(axis for axis, place in zip(axes, places, strict=True) if place == dim)
+                for dim in range(type.rank)
+            )
+            if dims != lowered.arguments[group[0]].dims and lowered.fits(dims, type.shape):
+                yield Spec(dims)

@@ -1,0 +1,99 @@
+"""The use of each mesh axis: what is sharded over it, and what runs over it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..ir.program import Program
+from ..report import ShardedValue, StrategyTotal
+from ..report.axes import AxisUse, Part, Run
+from ..report.communication import Strategy
+from .weights import weights_of
+
+_STEP = re.compile(r"\[[^\]]*\]|\.\w+")
+
+MOST = 0.5
+"""Share of the bytes over an axis that shards batch and parameters from which it is used for these."""
+
+OF_DATA_PARALLELISM = ("weight gathers", "gradient sync", "averages", "reductions", "scalar reductions")
+
+
+def axes_used(
+    program: Program, shardings: Sequence[ShardedValue], totals: Sequence[StrategyTotal]
+) -> tuple[AxisUse, ...]:
+    """The axes of the program's meshes that have more than one device, each with its use."""
+    sizes = {name: size for mesh in program.meshes for name, size in mesh.axes if size > 1}
+    arguments = [each for each in shardings if each.role == "argument" and each.sharding is not None]
+    if not sizes or not arguments:
+        return ()
+    kinds = {each.name: kind for kind, each in _kinds(arguments, weights_of(program))}
+    return tuple(_use(name, size, arguments, kinds, totals) for name, size in sizes.items())
+
+
+def _kinds(arguments: Sequence[ShardedValue], trained: Iterable[str]) -> Iterator[tuple[str, ShardedValue]]:
+    """Each argument with what it is: a parameter, a part of an optimizer's state, or data."""
+    trained = set(trained)
+    known: list[tuple[tuple[str, ...], ShardedValue]] = []
+    for each in arguments:
+        steps = tuple(_STEP.findall(each.name))
+        if each.name not in trained:
+            yield "data", each
+            continue
+        # Moments have the path of their parameter behind their own, and come after it.
+        is_state = any(
+            each.type == other.type and (not own or steps[-len(own) :] == own) and each.name != other.name
+            for own, other in known
+        )
+        known.append((steps, each))
+        yield "optimizer state" if is_state and len(known) > 1 else "parameters", each
+
+
+def _use(
+    axis: str,
+    size: int,
+    arguments: Sequence[ShardedValue],
+    kinds: dict[str, str],
+    totals: Sequence[StrategyTotal],
+) -> AxisUse:
+    whole, sharded = Counter[str](), Counter[str]()
+    batch = sequence = False
+    for each in arguments:
+        kind, held = kinds[each.name], each.type.bytes or 0
+        dims = () if each.sharding is None else tuple(dim.axes for dim in each.sharding.dims)
+        over = [number for number, axes in enumerate(dims) if any(one.name == axis for one in axes)]
+        if kind == "data":
+            batch, sequence = batch or 0 in over, sequence or any(over)
+            continue
+        whole[kind] += held
+        sharded[kind] += held if over else 0
+    parts = [Part("batch", 1.0)] if batch else []
+    parts += [Part("another dimension of the data", 1.0)] if sequence else []
+    parts += [Part(kind, sharded[kind] / whole[kind]) for kind in whole if sharded[kind]]
+    runs = Counter[Strategy]()
+    seconds: dict[Strategy, float] = {}
+    for total in totals:
+        if any(one.name == axis for one in total.axes or ()):
+            runs[total.strategy] += total.wire_bytes or 0
+            seconds[total.strategy] = seconds.get(total.strategy, 0.0) + (total.seconds or 0.0)
+    sent = sum(runs.values())
+    listed = [Run(name, count, seconds[name] or None, count / sent) for name, count in runs.most_common() if sent]
+    return AxisUse(axis, size, tuple(parts), tuple(listed), sent, _problem(parts, listed, whole, sharded))
+
+
+def _problem(parts: Sequence[Part], runs: Sequence[Run], whole: Counter[str], sharded: Counter[str]) -> str:
+    """Return in which way the use of an axis is not what its shardings are for; empty where it is."""
+    names = {part.what for part in parts}
+    if not parts and not runs:
+        return "shards nothing, and nothing runs over it"
+    if not parts:
+        return "shards no argument"
+    planned = sum(run.share for run in runs if run.strategy in OF_DATA_PARALLELISM)
+    if {"batch", "parameters"} <= names and runs and planned < MOST:
+        return f"the batch loses it to weights: {1 - planned:.0%} moves activations"
+    state = sharded["optimizer state"] / whole["optimizer state"] if whole["optimizer state"] else None
+    parameters = sharded["parameters"] / whole["parameters"] if whole["parameters"] else 0.0
+    if state is not None and state < parameters / 2:
+        return "shards parameters, but not their optimizer state"
+    return ""

@@ -1,0 +1,72 @@
+"""Search for shardings of a function's arguments that send less, or take less memory.
+
+Assignments of PartitionSpecs to all arguments are priced by Shardy; the best are compiled for the target and measured.
+What needs more memory than today never stands first.
+
+  shardscope suggest script.py:step
+  shardscope suggest script.py:step --target tpu:v5e:2x4 --seconds 120
+  shardscope suggest script.py:step --keep params --format json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+
+from shardscope.commands.capturing import add_capture_options, complain, request_of, settings_of, watched
+from shardscope.commands.numbers import seconds
+from shardscope.commands.output import exit_code, write_result
+from shardscope.commands.progress import progress
+from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.spawn import begin
+
+KEEP = ("params", "mesh")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("function", help="script.py:function, package.module:function, or a sample's name")
+    add_capture_options(parser)
+    parser.add_argument("--seconds", type=seconds, default=60.0, metavar="S", help="time for the search (default: 60)")
+    parser.add_argument(
+        "--keep",
+        type=_kept,
+        default=("mesh",),
+        metavar="WHAT",
+        help="keep the shardings of params as they are; the mesh",
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to FILE; - is standard output")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only; use the exit status")
+
+
+def _kept(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if unknown := [name for name in names or (text,) if name not in KEEP]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} cannot be kept; choose from {', '.join(KEEP)}")
+    return names
+
+
+def run(options: argparse.Namespace) -> ExitCode:
+    """Search, and show the rows."""
+    request = replace(
+        request_of(options, options.function, settings_of(options.function), live=True), fingerprints=True
+    )
+    capture = watched(begin(request), quiet=options.quiet)
+    if capture.failure is not None:
+        return complain(options.function, capture, exit_code(capture))
+    from shardscope.inspector.experiments.suggest import suggested
+
+    with progress("searching", quiet=options.quiet) as tell:
+        found = suggested(capture, request, options.seconds, options.keep, tell)
+    from shardscope.inspector.render.suggestions import suggestions_text, suggestions_to_json
+
+    output = None if options.output == "-" else options.output
+    if options.format == "json":
+        text = json.dumps(suggestions_to_json(found), indent=2) + "\n"
+    else:
+        text = "".join(f"{line}\n" for line in suggestions_text(found))
+    if not options.quiet or output is not None:
+        write_result(text.encode(), output)
+    return ExitCode.DONE

@@ -1,0 +1,121 @@
+"""Requests that cost more than they have to: found by price, tried as edits, counted in the changed program."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.experiments.edited import edited
+from shardscope.inspector.experiments.lab import tried
+from shardscope.inspector.experiments.pricing import prices, searched
+from shardscope.inspector.experiments.suggest import suggested
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Finding, Report
+
+from tests.experiments import programs
+
+BYTES = {"f32": 4, "s32": 4}
+
+
+def report_of(tmp_path: Path, text: str) -> tuple[Report, Request]:
+    (tmp_path / "script.py").write_text(text)
+    request = Request(f"{tmp_path / 'script.py'}:step", probe="none")
+    return inspect(last_capture(request)), request
+
+
+def counted(hlo: str) -> int:
+    """Bytes that a device sends by the text of a compiled module without loops: an independent count."""
+    total = 0.0
+    for line in hlo.splitlines():
+        found = re.search(r"= (.*?) (all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter)\(", line)
+        if not found:
+            continue
+        size = sum(
+            BYTES[dtype] * eval("*".join(dims.split(",")) or "1")
+            for dtype, dims in re.findall(r"\b(f32|s32)\[([\d,]*)\]", found[1])
+        )
+        members = group_size(line)
+        share = (members - 1) / members
+        factor = {"all-reduce": 2 * share, "collective-permute": 1, "reduce-scatter": members - 1}.get(found[2], share)
+        total += size * factor
+    return round(total)
+
+
+def group_size(line: str) -> int:
+    """The number of devices in a group, in each of the three spellings."""
+    if found := re.search(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}", line):
+        sizes = dict(re.findall(r"'(\w+)'=(\d+)", found[1]))
+        return math.prod(int(sizes[axis]) for axis in re.findall(r"'(\w+)'", found[2]))
+    if found := re.search(r"replica_groups=\[\d+,(\d+)\]", line):
+        return int(found[1])
+    found = re.search(r"replica_groups=\{\{([\d,]+)\}", line)
+    return len(found[1].split(",")) if found else 2
+
+
+def first_fix(report: Report) -> Finding:
+    found = report.findings[0]
+    assert found.severity == "warning", [(each.rule, each.message, each.fixes) for each in report.findings]
+    assert found.fixes[0].helps
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (programs.CACHE, "out_shardings=(S("),
+        (programs.VALUES, 'wsc(v, S("data", "model"))'),
+        (programs.HELPER, "jnp.tanh(h)"),
+    ],
+    ids=["cache", "values", "helper"],
+)
+def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
+    """Its bytes are those of the changed program, compiled anew and counted by another reader."""
+    before, request = report_of(tmp_path, text)
+    found = first_fix(tried(before, request, seconds=300))
+    done = found.fixes[0].experiment
+    assert done is not None
+    assert done.values in ("equal", "close")
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert [each for each in text.splitlines() if each not in changed.decode().splitlines()] == [
+        each for each in text.splitlines() if line in each and "def " not in each
+    ]
+    after, _ = report_of(tmp_path, changed.decode())
+    hlo = [report.capture.stage("hlo") for report in (before, after)]
+    sent = [counted(stage.source.text()) for stage in hlo if stage is not None]
+    assert [done.before.bytes, done.after.bytes] == sent
+    assert sent[1] < 0.9 * sent[0]
+
+
+def test_a_clean_program_has_no_warnings(tmp_path: Path) -> None:
+    before, request = report_of(tmp_path, programs.CLEAN)
+    found = tried(before, request, seconds=300)
+    assert [each for each in found.findings if each.severity != "info"] == []
+    assert all(fix.why for each in found.findings for fix in each.fixes if fix.state == "idea")
+
+
+def test_prices_order_requests(tmp_path: Path) -> None:
+    """The price of the request that is right is the lowest, and today's is not below the compiled program's."""
+    before, _ = report_of(tmp_path, programs.CACHE)
+    found = prices(before.program, None, 60)
+    stage = before.capture.stage("hlo")
+    assert stage is not None
+    assert 1 <= found.today / counted(stage.source.text()) < 1.5
+    best = found.candidates[0]
+    assert [(each.kind, each.name, each.spec) for each in best.changes] == [
+        ("result", "result[1]", "P('data', None, 'model')")
+    ]
+
+
+def test_suggestions_are_measured(tmp_path: Path) -> None:
+    """The best of all assignments by price is compiled; what takes more memory than today is never first."""
+    before, request = report_of(tmp_path, programs.VALUES)
+    found = suggested(before.capture, request, 120)
+    first, today = found.rows[0], next(row for row in found.rows if not row.arguments)
+    assert all(row.experiment.before == today.experiment.after for row in found.rows)
+    assert first.memory <= 1.002 * today.memory
+    listed = searched(before.program, None, 60)
+    assert listed.size >= len(listed.rows) > 1
+    assert first.cost <= min(row.cost for row in found.rows if row.memory <= first.memory)
