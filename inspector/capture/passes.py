@@ -97,7 +97,7 @@ def _around_changes(files: Iterable[PassFile], signature_of: Callable[[bytes], o
         data = read()
         found = signature_of(data)
         changes = signature is not None and found != signature
-        snapshot = pass_snapshot(*_pass_before(places, number), changes, data)
+        snapshot = pass_snapshot(*pass_before(places, number), changes, data)
         if changes:
             if before is not None:
                 yield before
@@ -109,7 +109,7 @@ def _in_order(files: Iterable[PassFile]) -> list[PassFile]:
     return sorted(files, key=lambda file: PurePosixPath(file[0]).name)
 
 
-def _pass_before(places: Sequence[tuple[str, str, str]], number: int) -> tuple[str, str]:
+def pass_before(places: Sequence[tuple[str, str, str]], number: int) -> tuple[str, str]:
     """The pipeline and the pass that made a module what it is.
 
     At the start of a pipeline that is the pass that runs the pipeline; what is written next of the pipeline around it

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...parsers.hlo import ArrayShape, HloModule, Instruction
-from ..capture.passes import place_of
+from ..capture.passes import pass_before, place_of
 from ..capture.protocol.case import PASSES
 from ..capture.protocol.values import DifferingInstruction, DifferingPass
 from .case import Case
@@ -119,13 +119,13 @@ def dumps_in(folder: Path) -> list[Dump]:
         if place_of(path.name) is not None:
             modules.setdefault(path.name.split(".0")[0], []).append(path)
     paths = max(modules.values(), key=lambda each: sum(path.stat().st_size for path in each), default=[])
+    places = [place for path in paths if (place := place_of(path.name)) is not None]
     found: list[Dump] = []
     last = b""
-    for path in paths:
-        place = place_of(path.name)
+    for number, path in enumerate(paths):
         text = path.read_bytes()
-        if place is not None and text != last:
-            found.append(Dump(place[0], place[1], path))
+        if text != last:
+            found.append(Dump(*pass_before(places, number), path))
             last = text
     return found
 

@@ -1,20 +1,25 @@
 """The files of a validation: the HLO that the compiler was given and that it returned, and values of all parameters.
 
-`inspector/evaluate/` reads them. Touches `jaxlib._hlo`, `GSPMDSharding`, and of a lowering `compile_args`
+`inspector/evaluate/` reads them. Touches `HloPrintOptions`, `GSPMDSharding`, and of a lowering `compile_args`
 and `const_args` (JAX 0.7 to 0.12).
 """
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import json
+import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.lib import xla_client
 from jax._src.sharding_impls import GSPMDSharding
 
 from ..protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SOURCE, UNAVAILABLE
@@ -67,7 +72,7 @@ def _write(place: Path, program: TracedProgram, lowered: Any, executable: Any, d
     names = [value.path for value in program.outputs]
     described = {
         "devices": len(devices),
-        "compiler": " ".join(str(getattr(devices[0].client, "platform_version", "")).split()),
+        "compiler": _compiler(devices[0]),
         "parameters": [
             {"path": paths[index], "blocks": _blocks(sharding, value.shape, devices)}
             for index, sharding, value in zip(kept, parameters, values, strict=True)
@@ -82,6 +87,22 @@ def _write(place: Path, program: TracedProgram, lowered: Any, executable: Any, d
         ],
     }
     (place / PROGRAM).write_text(json.dumps(described))
+
+
+PLUGINS = {"tpu": ("libtpu",), "gpu": ("jax-cuda13-plugin", "jax-cuda12-plugin", "jax-rocm7-plugin")}
+"""The packages with the compiler of a platform."""
+
+
+def _compiler(device: Any) -> str:
+    """The compiler's package and version, and what it says of itself."""
+    said = " ".join(str(getattr(device.client, "platform_version", "")).split())
+    library = os.environ.get("TPU_LIBRARY_PATH")
+    for name in PLUGINS.get(device.platform, ()):
+        with suppress(importlib.metadata.PackageNotFoundError, AttributeError):
+            package = importlib.util.find_spec(name.replace("-", "_"))
+            if name != "libtpu" or library is None or Path(library).parent == Path(package.origin).parent:  # type: ignore
+                return f"{name} {importlib.metadata.version(name)} ({said})"
+    return said
 
 
 def _array(value: Any) -> Any:
@@ -116,10 +137,8 @@ def _blocks(sharding: Any, shape: tuple[int, ...], devices: list[Any]) -> list[l
 
 
 def _text(modules: Sequence[Any]) -> str:
-    from jaxlib import _hlo  # moved in some versions: the only reader is here
-
     if len(modules) != 1:
         raise ValueError(f"the compiler returned {len(modules)} modules")
-    options = _hlo.HloPrintOptions()
+    options = getattr(xla_client, "hlo", xla_client._xla).HloPrintOptions()
     options.print_large_constants = True
     return str(modules[0].to_string(options))
