@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...parsers.hlo import Instruction
-from ..catalog.opcodes import HLO_UNCHANGED
-from ..dataflow.sources import CARRYING, Place, ValueFlow
+from ..dataflow.hlo import HloUse
+from ..dataflow.meaning import SAME, Does, meaning_of
+from ..dataflow.sources import Place, ValueFlow
+from ..dataflow.walks import forward
 
-MAX_VALUES = 200
+MAX_VALUES = 1_000
 """Values that are followed for one sum."""
 
-SCALED = CARRYING | HLO_UNCHANGED | {"multiply", "negate", "select"}
-"""Opcodes that hand on a sum, scaled or masked."""
-
-OF_FIRST = ("divide", "dynamic-slice", "slice")
-"""The same of their first operand, of which each device may keep its own block."""
-
-ADDED = {"add": (0, 1), "subtract": (0, 1), "scatter": (0,)}
-"""Opcodes that add to a sum, with the positions of the operands that have as many elements."""
+SCALED = SAME | Does.SCALE | Does.SLICE
+"""Operations that hand on a sum, scaled or masked, or of which each device keeps its own block."""
 
 SUMS = ("all-reduce", "all-reduce-start", "reduce-scatter")
 
@@ -46,33 +42,13 @@ def gradients_of(flow: ValueFlow, sums: Iterable[Place]) -> Mapping[Place, Place
 
 def _additions(flow: ValueFlow, start: Place) -> Iterator[Instruction | Place]:
     """The additions that take a sum, in fusions too, and the sums of these."""
-    waiting, seen = [start], {start}
-    while waiting and len(seen) < MAX_VALUES:
-        for after in _onward(flow, waiting.pop()):
-            if isinstance(after, Instruction):
-                yield after
-                continue
-            if after.instruction.opcode in SUMS:
-                yield after
-            elif after not in seen:
-                seen.add(after)
-                waiting.append(after)
+    reach = forward(flow.flow, flow.values(start), SCALED | Does.ADD | Does.PLACE, keeps=_keeps, limit=MAX_VALUES)
+    yield from (use.instruction for use in reach.steps if flow.flow.does(use) & (Does.ADD | Does.PLACE))
+    for use in reach.ends:
+        if use.instruction.opcode in SUMS:
+            yield Place(use.instruction, use.position if len(use.instruction.operands) > 1 else None)
 
 
-def _onward(flow: ValueFlow, place: Place) -> Iterator[Instruction | Place]:
-    for user, position in flow.uses_of(place):
-        opcode = user.opcode
-        if opcode in ("fusion", "call"):
-            yield from (Place(each, place.element) for each in flow.graph.entered(user, position) if each is not None)
-        elif opcode == "get-tuple-element":
-            yield Place(user)
-        elif opcode == "tuple":
-            yield Place(user, position)
-        elif opcode in SUMS:
-            yield Place(user, position if len(user.operands) > 1 else None)
-        elif opcode in SCALED or (opcode in OF_FIRST and position == 0):
-            yield Place(user, place.element if opcode in HLO_UNCHANGED else None)
-        elif position in ADDED.get(opcode, ()):
-            yield user
-            yield Place(user)
-    yield from (Place(caller, place.element) for caller in flow.graph.becomes(place.instruction))
+def _keeps(use: HloUse) -> bool:
+    """Return whether a sum stays what it is: of what places it in something larger, only scatters add to it."""
+    return not meaning_of(use.instruction.opcode).of(use.position) & Does.PLACE or use.instruction.opcode == "scatter"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.fields import number
-from ..catalog.spellings import DONES
+from ..catalog.spellings import DONES, HLO_OPCODES, STARTS, Kind
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from .graph import AnyUse, Output
@@ -20,6 +20,11 @@ Path = tuple[int, ...]
 """The element of a tuple, then of a tuple in it, …"""
 
 
+COMBINED: frozenset[Kind] = frozenset({"all-reduce", "reduce-scatter", "all-gather"})
+"""Kinds of which a compiler makes one with several operands, each with a result of its own."""
+
+KIND_BY_OPCODE = {**HLO_OPCODES, **STARTS}
+
 RETUPLED = frozenset(
     {"tuple", "get-tuple-element", "copy-start", "copy-done", "async-start", "async-done", "call-start", "call-done"}
 )
@@ -29,6 +34,11 @@ RETUPLED = frozenset(
 def is_handed_on(opcode: str) -> bool:
     """Return whether a result is the first operand, with the same tuples around it."""
     return does(opcode) is Does.FORWARD and opcode not in RETUPLED
+
+
+def is_by_operand(instruction: Instruction) -> bool:
+    """Return whether an element of the result is made of the operand of its position alone, where there are several."""
+    return instruction.opcode == "tuple" or KIND_BY_OPCODE.get(instruction.opcode) in COMBINED
 
 
 class HloValue(NamedTuple):
@@ -67,7 +77,7 @@ class HloFlow:
 
     def after(self, use: HloUse) -> tuple[HloValue]:
         """The part of the instruction's result that is made of that operand."""
-        is_combined = self.does(use) is Does.SEND and len(use.instruction.operands) > 1
+        is_combined = is_by_operand(use.instruction) and len(use.instruction.operands) > 1
         return (HloValue(use.instruction, (use.position,) if is_combined else (), use.value.calls),)
 
     def uses(self, value: HloValue, *, carried: bool = True) -> Iterator[HloUse | HloValue | Output | None]:
@@ -183,9 +193,9 @@ class HloFlow:
                     yield HloValue(user, (), calls)
             case opcode if position == 0 and is_handed_on(opcode):
                 yield HloValue(user, path, calls)
-            case "async-done":
+            case "async-done" | "call-done":
                 yield HloValue(user, path, calls)
-            case "fusion" | "call" | "while" | "conditional" | "async-start":
+            case "fusion" | "call" | "while" | "conditional" | "async-start" | "call-start":
                 yield from self._inside(HloValue(value.instruction, path, calls), user, position)
             case _:
                 yield None if path else HloUse(value, user, position)

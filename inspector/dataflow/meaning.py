@@ -33,10 +33,14 @@ class Does(Flag):
     """Elements at indices that are another operand."""
     PLACE = auto()
     """The elements as a part of a larger value."""
+    SCATTER = auto()
+    """Elements are written or added where indices say, which are another operand."""
     POINTWISE = auto()
     """Element i of the result depends on element i of each operand."""
     ADD = auto()
-    """Elementwise too, and the sum of the results is the result of the sums."""
+    """Elementwise: the operands are added or subtracted."""
+    SCALE = auto()
+    """Elementwise: the operand is multiplied by another one, negated, or masked, so sums of it stay sums."""
     REDUCE = auto()
     """Elements along some dimensions become one."""
     CONTRACT = auto()
@@ -61,7 +65,7 @@ STRAIGHT = Does(0)
 SAME = Does.FORWARD | Does.REQUEST | Does.CAST | Does.RESHAPE
 """All elements and nothing else."""
 
-POINTWISE = Does.POINTWISE | Does.ADD
+POINTWISE = Does.POINTWISE | Does.ADD | Does.SCALE
 
 ELEMENTWISE = Does.FORWARD | Does.REQUEST | Does.CAST | POINTWISE
 """Element i is made of elements i."""
@@ -71,18 +75,15 @@ MOVES = SAME | Does.REPEAT | Does.SLICE | Does.PLACE | Does.SEND | Does.DEVICE |
 
 
 class Meaning(Record, frozen=True):
-    """The class of an operation, and the positions of the operands that have elements, None for all."""
+    """The class of an operation for the operands at the positions `first`, None for all, and for the `others`."""
 
     does: Does
-    data: tuple[int, ...] | None = None
-
-    def is_data(self, position: int) -> bool:
-        """Return whether the operand of that position has elements of the result."""
-        return self.data is None or position in self.data
+    first: tuple[int, ...] | None = None
+    others: Does = Does.INDEX
 
     def of(self, position: int) -> Does:
         """The class of the operation for the operand of that position."""
-        return self.does if self.is_data(position) else Does.INDEX
+        return self.does if self.first is None or position in self.first else self.others
 
 
 OPAQUE = Meaning(Does.OPAQUE)
@@ -90,17 +91,18 @@ OPAQUE = Meaning(Does.OPAQUE)
 _CLASSES: Mapping[Does, str] = {
     Does.FORWARD: "copy copy_start tuple get_tuple_element opt_barrier optimization_barrier domain name async_start"
     " stop_gradient call_start return",
-    Does.CAST: "convert convert_element_type reduce_precision stochastic_convert",
+    Does.CAST: "bitcast_convert bitcast_convert_type convert convert_element_type reduce_precision stochastic_convert",
     Does.RESHAPE: "bitcast reshape dynamic_reshape transpose squeeze expand_dims reverse rev",
     Does.REPEAT: "broadcast broadcast_in_dim dynamic_broadcast_in_dim tile",
     Does.PLACE: "pad concatenate",
     Does.POINTWISE: "abs sign floor ceil round round_nearest_afz round_nearest_even not is_finite sqrt rsqrt cbrt real"
     " imag exp exp2 expm1 exponential exponential_minus_one log log1p log_plus_one logistic erf erfc erf_inv sine sin"
-    " cosine cos tan sinh cosh tanh asin acos atan asinh acosh atanh atan2 multiply mul divide div remainder rem"
+    " cosine cos tan sinh cosh tanh asin acos atan asinh acosh atanh atan2 remainder rem"
     " power pow integer_pow square maximum max minimum min nextafter clamp and or xor compare eq ne lt le gt ge"
     " lt_to le_to eq_to complex conj shift_left shift_right_logical shift_right_arithmetic popcnt population_count clz"
-    " count_leading_zeros bitcast_convert bitcast_convert_type map",
-    Does.ADD: "add add_any subtract sub negate neg",
+    " count_leading_zeros map rng_bit_generator random_bits threefry2x32",
+    Does.ADD: "add add_any subtract sub",
+    Does.SCALE: "multiply mul negate neg",
     Does.REDUCE: "reduce reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor argmax argmin"
     " reduce_window select_and_scatter",
     Does.CONTRACT: "dot dot_general ragged_dot ragged_dot_general scaled_dot convolution conv_general_dilated",
@@ -118,13 +120,15 @@ _BY_POSITION = {
     "dynamic_gather": Meaning(Does.LOOKUP, (0,)),
     "dynamic_update_slice": Meaning(Does.PLACE, (0, 1)),
     "dynamic_pad": Meaning(Does.PLACE, (0, 1)),
-    "scatter": Meaning(Does.PLACE, (0, 2)),
     **dict.fromkeys(
-        ("scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"), Meaning(Does.PLACE, (0, 2))
+        ("scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"),
+        Meaning(Does.PLACE, (0,), Does.SCATTER),
     ),
     "add_dependency": Meaning(Does.FORWARD, (0,)),
-    "select": Meaning(Does.POINTWISE, (1, 2)),
-    "select_n": Meaning(Does.POINTWISE, (1, 2)),
+    "select": Meaning(Does.SCALE, (1, 2)),
+    "select_n": Meaning(Does.SCALE, (1, 2)),
+    "divide": Meaning(Does.SCALE, (0,), Does.POINTWISE),
+    "div": Meaning(Does.SCALE, (0,), Does.POINTWISE),
 }
 
 

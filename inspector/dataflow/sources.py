@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Literal, NamedTuple
 
 from ...parsers.hlo import Computation, HloModule, Instruction
-from ...parsers.hlo.graph import BRANCHES, Taken, Use
+from ...parsers.hlo.graph import BRANCHES, Taken
+from ...parsers.hlo.types import TupleShape
 from ...parsers.record import Record
-from ..catalog.opcodes import HLO_UNCHANGED
+from .hlo import HloFlow, HloValue, is_by_operand, is_handed_on
+from .meaning import MOVES, POINTWISE, SAME, Does, meaning_of
+from .walks import forward
 from .work import InstructionWork
 
 MAX_VALUES = 400
 """Values that one walk visits."""
 
+MAX_FOLLOWED = 2_000
+"""The same of one that goes into fusions."""
+
 MAX_STEPS = 20
 """Steps from an array to the constant that it is filled with."""
-
-CARRYING = frozenset({"copy", "copy-start", "copy-done", "bitcast", "reshape", "transpose", "convert"})
-"""Opcodes that hand on all elements, and nothing else."""
-
-BY_OPERAND = frozenset({"all-reduce", "all-reduce-start", "all-gather", "all-gather-start", "reduce-scatter", "tuple"})
-"""Opcodes of whose result an element is that of one operand, where they have several."""
 
 RETURNING = ("body", "calls", "to_apply", *BRANCHES)
 """Attributes that name computations whose results are those of the instruction."""
@@ -57,9 +56,9 @@ class ValueFlow:
     def __init__(self, module: HloModule) -> None:
         self.module = module
         self.graph = module.graph
+        self.flow = HloFlow(module)
         self.work = InstructionWork(module)
         self._steps: dict[Place, Sequence[Place]] = {}
-        self._next: dict[Place, Sequence[tuple[Place | None, bool]]] = {}
 
     def _caller(self, computation: Computation) -> Instruction | None:
         """The loop or conditional that has a computation as its body or branch, or the fusion or call of it."""
@@ -100,7 +99,9 @@ class ValueFlow:
             if instruction.opcode == "dynamic-update-slice":
                 operands = self.operands(instruction)
                 return bool(operands) and self._is_zero(operands[0])
-            before = self._before(place) if instruction.opcode in CARRYING else [self._fused_root(place)]
+            before = (
+                self._before(place) if not meaning_of(instruction.opcode).does & ~SAME else [self._fused_root(place)]
+            )
             waiting += [each for each in before if each is not None and each not in seen]
             seen.update(waiting)
         return False
@@ -145,19 +146,18 @@ class ValueFlow:
         """The values that an instruction takes; those that are not in the text are left out."""
         return _places(self.graph.operands(instruction))
 
+    def values(self, place: Place) -> list[HloValue]:
+        """The arrays of the flow that a place is."""
+        type = place.instruction.type
+        is_whole = place.element is None and isinstance(type, TupleShape)
+        elements = range(len(type.elements)) if is_whole and isinstance(type, TupleShape) else [place.element]
+        return [HloValue(place.instruction, () if each is None else (each,)) for each in elements]
+
     def ends(self, start: Place) -> Iterator[Instruction | None]:
         """Yield the users of a value behind elementwise operations; None where it becomes an output."""
-        waiting, seen = [start], {start}
-        while waiting and len(seen) < MAX_VALUES:
-            for after, goes_on in self._after(waiting.pop()):
-                if after is None:
-                    yield None
-                elif after not in seen:
-                    seen.add(after)
-                    if goes_on:
-                        waiting.append(after)
-                    else:
-                        yield after.instruction
+        reach = forward(self.flow, self.values(start), MOVES | POINTWISE, limit=MAX_FOLLOWED)
+        yield from dict.fromkeys(end.instruction for end in reach.ends if self.flow.does(end) is not Does.INDEX)
+        yield from [None] if reach.outputs else []
 
     def _before(self, place: Place) -> Sequence[Place]:
         """The values that a value is made of, one step before it."""
@@ -171,9 +171,9 @@ class ValueFlow:
         match instruction.opcode:
             case "get-tuple-element":
                 return [Place(each.instruction, instruction.element) for each in operands]
-            case opcode if opcode in HLO_UNCHANGED and place.element is not None:
+            case opcode if place.element is not None and is_handed_on(opcode):
                 return [Place(each.instruction, place.element) for each in operands[:1]]
-            case opcode if opcode in BY_OPERAND and place.element is not None and len(operands) > 1:
+            case _ if place.element is not None and len(operands) > 1 and is_by_operand(instruction):
                 return operands[place.element : place.element + 1]
             case "while":
                 body = self.graph.called(instruction, "body")
@@ -199,48 +199,6 @@ class ValueFlow:
             return [Place(each.instruction, place.element) for each in operands]
         body = self.graph.called(instruction, "to_apply", "calls")
         return operands if body is None or body.root is None else [Place(body.root, place.element)]
-
-    def _after(self, place: Place) -> Sequence[tuple[Place | None, bool]]:
-        """The values that are made of a value, one step after it, and whether a walk goes on from there.
-
-        None is an output of the program.
-        """
-        if place not in self._next:
-            self._next[place] = [
-                (after, after is not None and self.work.of(after.instruction) in ("moves", "elementwise", "control"))
-                for after in self._steps_after(place)
-            ]
-        return self._next[place]
-
-    def _steps_after(self, place: Place) -> Iterator[Place | None]:
-        instruction, computation = place.instruction, place.instruction.computation
-        if instruction.is_root:
-            caller = self._caller(computation)
-            if computation.is_entry:
-                yield None
-            elif caller is not None:
-                yield Place(caller, place.element)
-                if caller.opcode == "while":
-                    yield from (Place(each, place.element) for each in computation.parameters)
-        for user, position in self.uses_of(place):
-            if user.opcode == "get-tuple-element":
-                yield Place(user)
-            elif user.opcode in HLO_UNCHANGED or user.opcode == "call-done":
-                yield from [Place(user, place.element)] if position == 0 else []
-            elif user.opcode in BY_OPERAND and (user.opcode == "tuple" or len(user.operands) > 1):
-                yield Place(user, position)
-            elif user.opcode in ("while", "conditional"):
-                parameters = self.graph.entered(user, position)
-                yield from (Place(each, place.element) for each in parameters if each is not None)
-            else:
-                yield Place(user)
-
-    def uses_of(self, place: Place) -> Sequence[Use]:
-        """Return the users of a value with the operand's position, in text order: see `Users`."""
-        takers, elements = self.graph.users(place.instruction)
-        taken = chain.from_iterable(elements.values()) if place.element is None else elements.get(place.element, ())
-        uses = [(user, 0) for user in taken]
-        return sorted((*takers, *uses), key=lambda use: use[0].start) if uses else takers
 
 
 def _places(operands: Iterable[Taken]) -> list[Place]:

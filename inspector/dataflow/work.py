@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import chain
+from operator import or_
 from typing import Literal
 
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.fields import number
 from ...parsers.hlo.graph import Taken
-from ..catalog.opcodes import HLO_ELEMENTWISE, HLO_UNCHANGED
+from .meaning import MOVES, POINTWISE, STRAIGHT, Does, meaning_of
 
 Work = Literal["moves", "elementwise", "control", "contraction", "other"]
 
-PASSING = HLO_UNCHANGED | frozenset(
-    {"copy-start", "copy-done", "bitcast", "bitcast-convert", "convert", "reshape", "transpose", "slice", "broadcast"}
-    | {"dynamic-slice", "dynamic-update-slice", "pad", "concatenate", "reverse", "all-gather", "all-gather-start"}
-    | {"collective-permute", "collective-permute-start", "collective-permute-done", "all-to-all", "all-reduce"}
-    | {"all-reduce-start", "reduce-scatter", "async-start", "async-done", "partition-id", "iota", "parameter"}
-    | {"constant", "tuple", "call-start", "call-done", "get-tuple-element"}
-)
-"""Opcodes that hand on elements, to other places or other devices."""
-
-ELEMENTWISE = PASSING | HLO_ELEMENTWISE | {"map", "rng-bit-generator"}
-"""Opcodes each element of whose result is made of few elements, moved ones included."""
-
-CONTRACTIONS = frozenset({"dot", "ragged-dot", "convolution"})
 MATMULS = ("matmul", "gemm", "dot", "conv")
 """Words in the targets of custom calls that contract dimensions."""
-
-DATA_OPERANDS = {"dynamic-slice": 1, "dynamic-update-slice": 2, "add-dependency": 1}
-"""Number of operands that have elements; the others are indices."""
 
 
 class InstructionWork:
@@ -39,7 +25,7 @@ class InstructionWork:
     def __init__(self, module: HloModule) -> None:
         self.module = module
         self.graph = module.graph
-        self._fused: dict[str, tuple[frozenset[str], frozenset[int]]] = {}
+        self._fused: dict[str, tuple[Does, frozenset[int]]] = {}
         self._works: dict[Instruction, Work] = {}
 
     def of(self, instruction: Instruction) -> Work:
@@ -49,43 +35,44 @@ class InstructionWork:
         return self._works[instruction]
 
     def _work_of(self, instruction: Instruction) -> Work:
-        if instruction.opcode in ("while", "conditional"):
-            return "control"
-        opcodes = self._opcodes(instruction)
-        if opcodes & CONTRACTIONS:
+        does = self._does(instruction)
+        if does & Does.CONTRACT:
             return "contraction"
-        if PASSING.issuperset(opcodes):
+        if not does & ~MOVES:
             return "moves"
-        return "elementwise" if ELEMENTWISE.issuperset(opcodes) else "other"
+        if not does & ~(MOVES | POINTWISE):
+            return "elementwise"
+        return "control" if does is Does.CALL else "other"
 
-    def _opcodes(self, instruction: Instruction) -> frozenset[str]:
+    def _does(self, instruction: Instruction) -> Does:
         opcode = instruction.opcode
         if opcode == "custom-call":
             target = instruction.attributes.get("custom_call_target", "").lower()
-            return frozenset({"dot" if any(word in target for word in MATMULS) else opcode})
-        if opcode not in ("fusion", "call"):
-            return frozenset({opcode})
-        return frozenset[str]().union(*(self._fused_in(name)[0] for name in self._called(instruction)))
+            return Does.CONTRACT if any(word in target for word in MATMULS) else Does.OPAQUE
+        if opcode in ("fusion", "call"):
+            return reduce(or_, (self._fused_in(name)[0] for name in self._called(instruction)), STRAIGHT)
+        meaning = meaning_of(opcode)
+        return meaning.does | (meaning.others & ~Does.INDEX)
 
     def _called(self, instruction: Instruction) -> Iterator[str]:
         return chain.from_iterable(self.graph.callees(instruction).values())
 
-    def _fused_in(self, name: str) -> tuple[frozenset[str], frozenset[int]]:
-        """The opcodes that make the elements of a fusion's result, and the parameters that these are made of."""
+    def _fused_in(self, name: str) -> tuple[Does, frozenset[int]]:
+        """The classes of the operations that make a fusion's result, and the parameters that it is made of."""
         if name not in self._fused:
-            self._fused[name] = frozenset(), frozenset()  # a cycle, which only a broken text has
+            self._fused[name] = STRAIGHT, frozenset()  # a cycle, which only a broken text has
             body = self.module.computation(name)
             waiting = [] if body is None or body.root is None else [body.root]
-            seen, opcodes, numbers = set(waiting), set[str](), set[int]()
+            seen, does, numbers = set(waiting), STRAIGHT, set[int]()
             while waiting:
                 instruction = waiting.pop()
-                opcodes |= self._opcodes(instruction)
+                does |= self._does(instruction)
                 if instruction.opcode == "parameter" and (index := number(instruction.literal)) is not None:
                     numbers.add(index)
                 onward = [maker for maker, _ in self.data(instruction) if maker is not None]
                 waiting += [each for each in onward if each not in seen]
                 seen.update(onward)
-            self._fused[name] = frozenset(opcodes), frozenset(numbers)
+            self._fused[name] = does, frozenset(numbers)
         return self._fused[name]
 
     def data(self, instruction: Instruction) -> Sequence[Taken]:
@@ -94,4 +81,5 @@ class InstructionWork:
         if instruction.opcode in ("fusion", "call"):
             used = frozenset[int]().union(*(self._fused_in(name)[1] for name in self._called(instruction)))
             return [each for index, each in enumerate(operands) if index in used]
-        return operands[: DATA_OPERANDS.get(instruction.opcode)]
+        meaning = meaning_of(instruction.opcode)
+        return [each for index, each in enumerate(operands) if meaning.of(index) is not Does.INDEX]

@@ -157,10 +157,6 @@ def test_walks_tell_combined_gathers_and_branches_apart() -> None:
         found = {(source.instruction.name, source.is_moved) for source in flow.sources(Place(named[name]))}
         assert found == {(argument, argument == "a") for argument in arguments}, name
     assert [each and each.name for each in flow.ends(Place(named["a"]))] == [None]
-    after = {name: [each and each.instruction.name for each in flow._steps_after(Place(named[name]))] for name in named}
-    assert [after[name] for name in ("one", "two", "y", "same", "chosen")] == [["y"], ["m"], *[["chosen"]] * 2, [None]]
-    assert list(flow._steps_after(Place(named["a"]))) == [Place(named["start"], 0)]
-    assert list(flow._steps_after(Place(named["start"], 1))) == [Place(named["done"], 1)]
 
 
 @pytest.mark.parametrize(
@@ -181,8 +177,13 @@ def test_walks_tell_combined_gathers_and_branches_apart() -> None:
 def test_steps_through_combined_collectives(name: str, element: int | None, after: list[object]) -> None:
     module = parse_module(Source("c", COMBINED.encode()))
     named = {each.name: each for each in module.entry.instructions}  # type: ignore[union-attr]
-    found = ValueFlow(module)._steps_after(Place(named[name], element))
-    assert [each if each is None else (each.instruction.name, each.element) for each in found] == after
+    flow, found = HloFlow(module), list[object]()
+    for use in flow.uses(HloValue(named[name], () if element is None else (element,))):
+        made = flow.after(use) if isinstance(use, HloUse) else (use,)
+        found += [
+            (each.instruction.name, *(each.path or (None,))) if isinstance(each, HloValue) else None for each in made
+        ]
+    assert found == after
 
 
 def jaxpr(inputs: str, equations: list[Equation], outputs: str) -> Jaxpr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from shardscope.inspector.dataflow.hlo import HloUse, HloValue
 from shardscope.inspector.dataflow.sources import MAX_STEPS, Place, ValueFlow
 from shardscope.inspector.dataflow.work import InstructionWork
 from shardscope.parsers.hlo import Instruction, parse_module
@@ -93,8 +94,9 @@ def test_parts_of_combined_gathers_are_by_operand(operands: str, element: int) -
     names = re.findall(r"%(\w)", operands)
     expected = names[element] if len(names) > 1 else names[0]
     assert sources(flow, Place(named["part"])) == {(expected, True)}
-    after = [each and (each.instruction.name, each.element) for each in flow._steps_after(Place(named[expected]))]
-    assert after == [("start", names.index(expected) if len(names) > 1 else None)]
+    (use,) = flow.flow.uses(HloValue(named[expected]))
+    assert isinstance(use, HloUse)
+    assert flow.flow.after(use) == (HloValue(named["start"], (names.index(expected),) if len(names) > 1 else ()),)
 
 
 FILLED = """%filled (p: f32[2], i: s32[]) -> f32[4] {
@@ -171,30 +173,10 @@ def test_zeros_are_followed_through_copies_up_to_a_limit(copies: int) -> None:
     assert flow.is_placed(Place(named["u"])) == (copies < MAX_STEPS)
 
 
-USED = """%a = f32[4] parameter(0)
-%t = (f32[4], f32[4]) tuple(%a, %a)
-%one = f32[4] get-tuple-element(%t), index=1
-%x = (f32[4], f32[4]) copy(%t)
-%two = f32[4] get-tuple-element(%t), index=0
-%y = f32[4] custom-call(%a, %t, %t), custom_call_target="f"
-%three = f32[4] get-tuple-element(%t), index=1
-%r = f32[4] add(%one, %three)"""
-
-
-@pytest.mark.parametrize("element", [None, 0, 1, 2])
-def test_users_of_a_tuple_and_of_its_elements_in_the_order_of_the_text(element: int | None) -> None:
-    """As a search in the text finds them; of an element, not those that take another one."""
-    flow, named = flow_of(USED)
-    expected = []
-    for name, operation, operands, index in re.findall(r"%(\w+) = .*? ([a-z-]+)\((.*?)\)(?:, index=(\d))?", USED):
-        if operation != "get-tuple-element" or element is None or index == str(element):
-            taken = enumerate(re.findall(r"%(\w+)", operands))
-            expected += [(name, position) for position, operand in taken if operand == "t"]
-    assert [(user.name, position) for user, position in flow.uses_of(Place(named["t"], element))] == expected
-
-
-@pytest.mark.parametrize(("opcode", "count"), [("dynamic-slice", 1), ("add-dependency", 1), ("add", 2), ("select", 3)])
-def test_indices_are_no_elements_of_a_result(opcode: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("opcode", "data"), [("dynamic-slice", "a"), ("add-dependency", "a"), ("add", "ab"), ("select", "ab")]
+)
+def test_indices_and_predicates_are_no_elements_of_a_result(opcode: str, data: str) -> None:
     operands = {"select": "%p, %a, %b", "dynamic-slice": "%a, %i", "add-dependency": "%a, %b"}.get(opcode, "%a, %b")
     flow, named = flow_of(
         f"""%a = f32[4] parameter(0)
@@ -204,7 +186,7 @@ def test_indices_are_no_elements_of_a_result(opcode: str, count: int) -> None:
         %r = f32[4] {opcode}({operands})"""
     )
     taken = [maker and maker.name for maker, _ in InstructionWork(flow.module).data(named["r"])]
-    assert taken == re.findall(r"%(\w)", operands)[:count]
+    assert taken == list(data)
 
 
 @pytest.mark.parametrize("target", ["my_matmul", "__cublas$GEMM", "cudnn$convForward", "a_dot_b", "Sort", ""])
