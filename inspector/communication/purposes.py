@@ -12,6 +12,7 @@ from ..collectives.context import context_of
 from ..collectives.origin import direction_of, is_path, last_components, merged_parts
 from ..dataflow.sources import Place, ValueFlow
 from ..ir.program import Program
+from ..ir.types import array_type
 from ..report import Collective, Pass
 from ..report.communication import Strategy
 from ..shardings.collective_causes import causes_of
@@ -229,20 +230,21 @@ class Judge:
         return direction_of(op_name, differentiated=self.is_differentiated)
 
     def _of_a_gather(self, instruction: Instruction) -> Purpose | None:
-        """The arguments that a gather moves, if it moves nothing else."""
-        sources = []
+        """The arguments that a gather moves, if it moves nothing else; of several together, those of most bytes."""
+        sizes: Counter[Strategy] = Counter()
+        moved: dict[Strategy, dict[str, None]] = {}
         for operand in self.flow.operands(instruction):
             for source in self.flow.sources(operand, self._computed):
                 if source.kind != "argument" or not source.is_moved:
                     self._computed.add(operand.instruction)
                     return None
-                sources.append(source)
-        if not sources:
-            return None
-        names = [source.instruction.op_name for source in sources]
-        paths = tuple(dict.fromkeys(filter(None, names)))
-        is_weight = bool(paths) and self.weights.issuperset(paths) and len(paths) == len(set(names))
-        return Purpose("weight gathers" if is_weight else "input gathers", paths)
+                name = source.instruction.op_name
+                strategy: Strategy = "weight gathers" if name in self.weights else "input gathers"
+                sizes[strategy] += array_type(source.instruction.type).bytes or 0
+                moved.setdefault(strategy, {}).update({name: None} if name else {})
+        for strategy, _ in sizes.most_common(1):
+            return Purpose(strategy, tuple(moved[strategy]))
+        return None
 
     def _is_shift(self, collective: Collective, instruction: Instruction) -> bool:
         """Return whether a permute is written in the program, or is the partitioner's form of a roll of a loop's carry.

@@ -80,8 +80,15 @@ def _total(
         most_bytes=_most(collectives, executions) if sent is None else sent,
         seconds=known_sum(each.step_seconds for each in collectives),
         arguments=tuple(dict.fromkeys(path for _, each in members for path in each.arguments)),
-        gradients=len({gradients[place] for _, each in members for place in each.gradients}),
+        gradients=len({gradients[place] for _, each in members for place in each.gradients})
+        + sum(_concatenated(collective) - 1 for collective, each in members if len(each.gradients) == 1),
     )
+
+
+def _concatenated(collective: Collective) -> int:
+    """The number of arrays that a compiler has made one operand of."""
+    arrays = sum(part.type.elements != 1 for part in collective.parts)
+    return max(arrays, 1) if len(collective.operand_types) == 1 else 1
 
 
 def _completes_a_reduction(program: Program, collective: Collective) -> bool:

@@ -142,6 +142,8 @@ def _where(total: StrategyTotal, report: Report, layers: Collection[Path]) -> st
 
 def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> str:
     is_gradients = total.strategy == "gradient sync"
+    if total.strategy == "input gathers" and total.arguments:
+        return _listed(folded_names(total.arguments))  # a module would be that of the operation that takes them
     largest = sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1))
     paths = [path for each in largest for path in modules_of(each, scalars=False)]
     if paths and all(path and path[0] != "*" for path in paths):
