@@ -87,7 +87,7 @@ class Judge:
             if collective.origin != "user" and SLICES.issuperset(last_components(collective.op_name or "")):
                 return Purpose("resharding")  # One device has the slice, the others add zeros to it.
             return self._of_a_sum(collective, instruction) if collective.reduction in SUMS else Purpose()
-        if collective.kind == "all-gather" and (purpose := self._of_a_gather(instruction)) is not None:
+        if collective.kind == "all-gather" and (purpose := self._of_a_gather(collective, instruction)) is not None:
             return purpose
         moved = collective.origin in ("partitioner", "explicit") and {
             each.effect for each in causes_of(self.program, collective)
@@ -95,7 +95,9 @@ class Judge:
         if collective.kind == "collective-permute":
             if not self._is_shift(collective, instruction):
                 return Purpose("resharding")
-            if strategy := self._of_a_permute(collective, instruction):
+            if (strategy := self._of_a_permute(collective, instruction)) == "ring exchange":
+                return self._of_a_ring(collective, instruction)
+            if strategy:
                 return Purpose(strategy)
         if collective.kind == "all-to-all" and collective.origin in ("user", "autodiff"):
             return Purpose("all-to-all exchange")
@@ -132,7 +134,10 @@ class Judge:
         gradients: list[Place] = []
         operands = self.flow.operands(instruction)
         # Parts that each device writes into zeros are gathered by their sum.
-        if all(map(self.flow.is_placed, operands)) and (purpose := self._of_a_gather(instruction)) is not None:
+        if (
+            all(map(self.flow.is_placed, operands))
+            and (purpose := self._of_a_gather(collective, instruction)) is not None
+        ):
             return purpose
         types = collective.operand_types
         results = [Place(instruction, index if len(operands) > 1 else None) for index in range(len(operands))]
@@ -209,15 +214,18 @@ class Judge:
         return self._is_product[operand.instruction]
 
     def _directions(self, instruction: Instruction) -> frozenset[Pass]:
-        """The passes of an instruction, or, where a fusion has no name, of what is fused in it."""
+        """The passes of an instruction; without a name, of what is fused in it, or of all that it is fused with."""
         if instruction not in self._directions_of:
             self._directions_of[instruction] = frozenset(self._named_directions(instruction))
         return self._directions_of[instruction]
 
     def _named_directions(self, instruction: Instruction) -> set[Pass]:
-        if instruction.op_name is not None:
+        around = self.flow.graph.callers(instruction.computation.name)
+        is_fused = any(caller.opcode == "fusion" for _, caller in around)
+        if instruction.op_name is not None and (is_path(instruction.op_name) or not is_fused):
             return {self._direction(instruction.op_name)}
         bodies = [self.flow.module.computation(each) for each in instruction.called]
+        bodies += [instruction.computation] if is_fused else []
         names = {each.op_name for body in bodies if body is not None for each in body.instructions}
         found = {self._direction(each) for each in names if each is not None and is_path(each)}
         return found - {"unknown"} or found
@@ -229,22 +237,32 @@ class Judge:
     def _direction(self, op_name: str | None) -> Pass:
         return direction_of(op_name, differentiated=self.is_differentiated)
 
-    def _of_a_gather(self, instruction: Instruction) -> Purpose | None:
-        """The arguments that a gather moves, if it moves nothing else; of several together, those of most bytes."""
-        sizes: Counter[Strategy] = Counter()
+    def _of_a_gather(self, collective: Collective, instruction: Instruction) -> Purpose | None:
+        """The arguments that a gather moves, if it moves little else; of several together, those of most bytes."""
+        sizes: Counter[Strategy | None] = Counter()
         moved: dict[Strategy, dict[str, None]] = {}
-        for operand in self.flow.operands(instruction):
-            for source in self.flow.sources(operand, self._computed):
-                if source.kind != "argument" or not source.is_moved:
-                    self._computed.add(operand.instruction)
-                    return None
-                name = source.instruction.op_name
+        types = collective.operand_types
+        for index, operand in enumerate(self.flow.operands(instruction)):
+            found = self._arguments_in(operand)
+            if found is None:
+                sizes[None] += (types[index].bytes or 0) if index < len(types) else 0
+            for source in found or ():
+                name = source.op_name
                 strategy: Strategy = "weight gathers" if name in self.weights else "input gathers"
-                sizes[strategy] += array_type(source.instruction.type).bytes or 0
+                sizes[strategy] += array_type(source.type).bytes or 0
                 moved.setdefault(strategy, {}).update({name: None} if name else {})
-        for strategy, _ in sizes.most_common(1):
-            return Purpose(strategy, tuple(moved[strategy]))
-        return None
+        most = next((strategy for strategy, _ in sizes.most_common(1)), None)
+        return None if most is None else Purpose(most, tuple(moved[most]))
+
+    def _arguments_in(self, operand: Place) -> list[Instruction] | None:
+        """The arguments that a value is moved from, one or several in a row; None where anything is computed."""
+        found = []
+        for source in self.flow.sources(operand, self._computed):
+            if source.kind != "argument" or not source.is_moved:
+                self._computed.add(operand.instruction)
+                return None
+            found.append(source.instruction)
+        return found or None
 
     def _is_shift(self, collective: Collective, instruction: Instruction) -> bool:
         """Return whether a permute is written in the program, or is the partitioner's form of a roll of a loop's carry.
@@ -269,6 +287,38 @@ class Judge:
         made = [Place(each.instruction) for each in sources if each.kind in MADE]
         is_passed_on = any(each.kind == "stop" for each in sources)
         return is_passed_on and not any(self.flow.depends(each, alike) for each in made)
+
+    def _of_a_ring(self, collective: Collective, instruction: Instruction) -> Purpose:
+        """A ring that the partitioner makes of a gather or a sum, to overlap it with a matmul, serves what that did."""
+        ring = Purpose("ring exchange")
+        if collective.origin not in ("partitioner", "compiler"):
+            return ring
+        for operand in self.flow.operands(instruction):
+            arguments = self._arguments_in(operand)
+            if arguments is not None:
+                names = tuple(dict.fromkeys(each.op_name for each in arguments if each.op_name))
+                return Purpose("weight gathers" if self.weights.issuperset(names) else "input gathers", names)
+            if self._has_product(operand):
+                result = Place(instruction)
+                strategy = self._of_a_part(collective, operand, result, {self._direction(collective.op_name)})
+                if strategy != "other":
+                    return Purpose(strategy)
+        return ring
+
+    def ring_of(self, collective: Collective, rings: Collection[Instruction]) -> Instruction | None:
+        """Return the ring whose result a permute sends on behind the loop, or that goes on with what it sends."""
+        instruction = self.flow.module.instruction(collective.computation, collective.name)
+        if instruction is None:
+            return None
+        return self._sent_from(instruction, rings) or next(
+            (ring for ring in rings if self._sent_from(ring, (instruction,)) is not None), None
+        )
+
+    def _sent_from(self, instruction: Instruction, stops: Collection[Instruction]) -> Instruction | None:
+        """The first of several instructions that an operand comes from."""
+        operands = self.flow.operands(instruction)
+        sources = (each for operand in operands for each in self.flow.sources(operand, stops))
+        return next((each.instruction for each in sources if each.kind == "stop"), None)
 
     def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:
         """A stage of matmuls computes what is sent from what was received; a ring passes it on, or adds to it."""

@@ -87,8 +87,9 @@ def _total(
 
 def _concatenated(collective: Collective) -> int:
     """The number of arrays that a compiler has made one operand of."""
-    arrays = sum(part.type.elements != 1 for part in collective.parts)
-    return max(arrays, 1) if len(collective.operand_types) == 1 else 1
+    if len(collective.operand_types) != 1:
+        return 1
+    return max(sum(part.type.elements != 1 for part in collective.parts), 1)
 
 
 def _completes_a_reduction(program: Program, collective: Collective) -> bool:
@@ -123,6 +124,16 @@ def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collect
         for number, each in enumerate(listed):
             if found[number].strategy in ("other", "resharding") and _begins(flow, each, members):
                 found[number] = Purpose(strategy)
+    rings = {
+        ring: purpose
+        for each, purpose in zip(listed, found, strict=True)
+        if each.kind == "collective-permute" and purpose.strategy not in ("other", "resharding")
+        if (ring := flow.module.instruction(each.computation, each.name)) is not None
+    }
+    for number, each in enumerate(listed):
+        is_left = each.kind == "collective-permute" and found[number].strategy in ("other", "resharding")
+        if is_left and rings and (ring := judge.ring_of(each, rings.keys())) is not None:
+            found[number] = rings[ring]
     for number, each in enumerate(listed):
         if found[number].strategy in SUMMED and each.axes in staged and judge.collects_stages(each):
             found[number] = Purpose("pipeline")

@@ -11,7 +11,7 @@ from ..catalog.spellings import DONES, HLO_OPCODES, STARTS, Kind
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from .graph import AnyUse, Output
-from .meaning import Does, does, meaning_of
+from .meaning import Does, Meaning, does, meaning_of, meaning_of_call
 
 MAX_CALLS = 64
 """Calls inside each other that are followed."""
@@ -34,6 +34,13 @@ RETUPLED = frozenset(
 def is_handed_on(opcode: str) -> bool:
     """Return whether a result is the first operand, with the same tuples around it."""
     return does(opcode) is Does.FORWARD and opcode not in RETUPLED
+
+
+def meaning_in(instruction: Instruction) -> Meaning:
+    """Return the meaning of an instruction, of a custom call by its target."""
+    if instruction.opcode == "custom-call":
+        return meaning_of_call(instruction.attributes.get("custom_call_target", "").strip('"'))
+    return meaning_of(instruction.opcode)
 
 
 def is_by_operand(instruction: Instruction) -> bool:
@@ -73,7 +80,7 @@ class HloFlow:
 
     def does(self, use: HloUse) -> Does:
         """Return what an instruction does with its operand."""
-        return meaning_of(use.instruction.opcode).of(use.position)
+        return meaning_in(use.instruction).of(use.position)
 
     def after(self, use: HloUse) -> tuple[HloValue]:
         """The part of the instruction's result that is made of that operand."""

@@ -153,6 +153,31 @@ def _plain(name: str) -> str:
 MEANINGS: Mapping[str, Meaning] = dict(_table())
 """By names without dialects, with underscores. What is not in it is OPAQUE."""
 
+CUSTOM_CALLS: Mapping[str, Meaning] = {
+    target: Meaning(does)
+    for does, targets in {
+        Does.FORWARD: "Sharding SPMDFullToShardShape SPMDShardToFullShape LayoutConstraint annotate_device_placement"
+        " MoveToHost MoveToDevice PinToDevice PinToDeviceSram Pin Unpin AssumeGatherIndicesInBound",
+        Does.RESHAPE: "RiscBitcast",
+        Does.PLACE: "ConcatBitcast PadToStatic SliceToDynamic",
+        Does.MAKE: "AllocateBuffer CreateBuffer",
+    }.items()
+    for target in targets.split()
+}
+"""The same by the targets of custom calls that compute nothing."""
+
+MATMULS = ("matmul", "gemm", "dot", "conv")
+"""Words in the targets of custom calls that contract dimensions."""
+
+
+@lru_cache(512)
+def meaning_of_call(target: str) -> Meaning:
+    """Return the meaning of a custom call."""
+    if any(word in target.lower() for word in MATMULS):
+        return Meaning(Does.CONTRACT)
+    return CUSTOM_CALLS.get(target, OPAQUE)
+
+
 _HALVES = {"_done": Meaning(Does.FORWARD), "_update": Meaning(Does.FORWARD)}
 
 

@@ -150,6 +150,7 @@ class ValueFlow:
         """The arrays of the flow that a place is."""
         type = place.instruction.type
         is_whole = place.element is None and isinstance(type, TupleShape)
+        is_whole = is_whole and not place.instruction.opcode.endswith("-start")  # there its other half's result
         elements = range(len(type.elements)) if is_whole and isinstance(type, TupleShape) else [place.element]
         return [HloValue(place.instruction, () if each is None else (each,)) for each in elements]
 

@@ -11,12 +11,10 @@ from typing import Literal
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.fields import number
 from ...parsers.hlo.graph import Taken
-from .meaning import MOVES, POINTWISE, STRAIGHT, Does, meaning_of
+from .hlo import meaning_in
+from .meaning import MOVES, POINTWISE, STRAIGHT, Does
 
 Work = Literal["moves", "elementwise", "control", "contraction", "other"]
-
-MATMULS = ("matmul", "gemm", "dot", "conv")
-"""Words in the targets of custom calls that contract dimensions."""
 
 
 class InstructionWork:
@@ -46,12 +44,9 @@ class InstructionWork:
 
     def _does(self, instruction: Instruction) -> Does:
         opcode = instruction.opcode
-        if opcode == "custom-call":
-            target = instruction.attributes.get("custom_call_target", "").lower()
-            return Does.CONTRACT if any(word in target for word in MATMULS) else Does.OPAQUE
         if opcode in ("fusion", "call"):
             return reduce(or_, (self._fused_in(name)[0] for name in self._called(instruction)), STRAIGHT)
-        meaning = meaning_of(opcode)
+        meaning = meaning_in(instruction)
         return meaning.does | (meaning.others & ~Does.INDEX)
 
     def _called(self, instruction: Instruction) -> Iterator[str]:
@@ -81,5 +76,5 @@ class InstructionWork:
         if instruction.opcode in ("fusion", "call"):
             used = frozenset[int]().union(*(self._fused_in(name)[1] for name in self._called(instruction)))
             return [each for index, each in enumerate(operands) if index in used]
-        meaning = meaning_of(instruction.opcode)
+        meaning = meaning_in(instruction)
         return [each for index, each in enumerate(operands) if meaning.of(index) is not Does.INDEX]

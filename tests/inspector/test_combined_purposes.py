@@ -153,7 +153,7 @@ TAKEN = "jit(f)/update"
     ("one", "two", "strategy"),
     [
         (f"{BACKWARD}/mul", f"{BACKWARD}/sort", "tensor parallelism"),
-        (f"{BACKWARD}/mul", TAKEN, "tensor parallelism"),
+        (f"{BACKWARD}/mul", TAKEN, "gradient sync"),  # elementwise, up to the optimizer
         (TAKEN, f"{BACKWARD}/mul", "tensor parallelism"),
         (TAKEN, TAKEN, "gradient sync"),
         (f"{BACKWARD}/mul", "params['w']", "tensor parallelism"),
