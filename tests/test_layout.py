@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.dataflow.meaning import MEANINGS
 
 ROOT = Path(__file__).parent.parent
 RANKS = {"parsers": 0, "samples": 0, "inspector": 1, "tui": 2, "shardscope": 3}
@@ -211,3 +212,54 @@ def test_the_parsers_need_nothing_of_ours() -> None:
     loaded = after("import shardscope.parsers.hlo, shardscope.parsers.mlir")
     assert not {name for name in loaded if name.startswith(("shardscope.inspector", "shardscope.tui"))}
     assert not packages(loaded) & {"rich", "textual", "jax", "numpy", "lark"}
+
+
+DATAFLOW = ROOT / "inspector" / "dataflow"
+KNOWS_OPCODES = (DATAFLOW, ROOT / "inspector" / "catalog", ROOT / "inspector" / "evaluate", CAPTURE)
+"""Code that may list operations: the table, the catalogue, the interpreter, and what runs beside JAX."""
+
+OPCODE_SETS_LEFT = 75
+WALKS_LEFT = 31
+"""Collections of opcodes, and worklists along values, that are not in dataflow/ yet. Lower these; never raise them."""
+
+
+def operations_in(node: ast.AST) -> tuple[list[str], int]:
+    """The names of operations among the words of the strings in an expression, and the number of words."""
+    strings = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
+    words = [word.removeprefix("stablehlo.").replace("-", "_") for text in strings for word in text.split()]
+    return [word for word in words if word in MEANINGS], len(words)
+
+
+def opcode_sets(tree: ast.AST) -> Iterator[int]:
+    """The lines of collections with two operations or more, which are most of what is in them."""
+    seen: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "frozenset"
+        is_set = isinstance(node, (ast.Set, ast.Tuple, ast.List, ast.Dict)) or is_call
+        if is_set and node not in seen:
+            found, words = operations_in(node)
+            if len(found) >= 2 and 2 * len(found) >= words:
+                seen.update(ast.walk(node))
+                yield node.lineno
+
+
+def walks(tree: ast.AST) -> Iterator[int]:
+    """The lines of loops that take from a list until it is empty."""
+    for node in ast.walk(tree):
+        calls = (
+            (each.func for each in ast.walk(node) if isinstance(each, ast.Call)) if isinstance(node, ast.While) else ()
+        )
+        if any(isinstance(each, ast.Attribute) and each.attr in ("pop", "popleft") for each in calls):
+            yield node.lineno  # type: ignore[attr-defined]
+
+
+@pytest.mark.once
+def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
+    sets, worklists = [], []
+    for path in sorted((ROOT / "inspector").rglob("*.py")):
+        if not any(path.is_relative_to(folder) for folder in KNOWS_OPCODES):
+            tree = ast.parse(path.read_text())
+            sets += [f"{path.relative_to(ROOT)}:{line}" for line in opcode_sets(tree)]
+            worklists += [f"{path.relative_to(ROOT)}:{line}" for line in walks(tree)]
+    assert len(sets) <= OPCODE_SETS_LEFT, "\n".join(sets)
+    assert len(worklists) <= WALKS_LEFT, "\n".join(worklists)

@@ -238,7 +238,7 @@ class Judge:
         return direction_of(op_name, differentiated=self.is_differentiated)
 
     def _of_a_gather(self, collective: Collective, instruction: Instruction) -> Purpose | None:
-        """The arguments that a gather moves, if it moves little else; of several together, those of most bytes."""
+        """The arguments that are most of what a gather moves, by bytes: weights, if most of it are."""
         sizes: Counter[Strategy | None] = Counter()
         moved: dict[Strategy, dict[str, None]] = {}
         types = collective.operand_types
@@ -251,8 +251,12 @@ class Judge:
                 strategy: Strategy = "weight gathers" if name in self.weights else "input gathers"
                 sizes[strategy] += array_type(source.type).bytes or 0
                 moved.setdefault(strategy, {}).update({name: None} if name else {})
-        most = next((strategy for strategy, _ in sizes.most_common(1)), None)
-        return None if most is None else Purpose(most, tuple(moved[most]))
+        total, weights = sizes.total(), sizes["weight gathers"]
+        if not moved or 2 * sizes[None] >= total > 0:
+            return None
+        if 2 * weights > total:
+            return Purpose("weight gathers", tuple(moved["weight gathers"]))
+        return Purpose("input gathers", tuple(name for names in moved.values() for name in names))
 
     def _arguments_in(self, operand: Place) -> list[Instruction] | None:
         """The arguments that a value is moved from, one or several in a row; None where anything is computed."""
@@ -295,8 +299,8 @@ class Judge:
             return ring
         for operand in self.flow.operands(instruction):
             arguments = self._arguments_in(operand)
-            if arguments is not None:
-                names = tuple(dict.fromkeys(each.op_name for each in arguments if each.op_name))
+            names = tuple(dict.fromkeys(each.op_name for each in arguments or () if each.op_name))
+            if names:
                 return Purpose("weight gathers" if self.weights.issuperset(names) else "input gathers", names)
             if self._has_product(operand):
                 result = Place(instruction)
