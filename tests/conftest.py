@@ -9,11 +9,9 @@ from collections.abc import Callable, Generator
 import pytest
 from hypothesis import HealthCheck, settings
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.protocol import bootstrap
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.capture.warm import WARMTH, Warmth
 from shardscope.samples.catalogue import samples
-
-from tests.warm.client import Warmth
 
 settings.register_profile("shared", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
@@ -24,8 +22,6 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST}".strip()
 
 MADE_ONCE = ("corpus", "folder", "sample")
 """Fixtures that take long to make: the tests that ask for one run in the same process."""
-
-WARMTH = Warmth(bootstrap.LOAD)
 
 RARELY = 200
 """So many collections of young objects to one of all: by default, 10, those took a quarter of the time of tests."""
@@ -40,7 +36,6 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until the tests are collected, all of which stay
     config.addinivalue_line("markers", "once: long, and the same with every JAX: `make newest` leaves it out")
     config.addinivalue_line("markers", "cold: starts its capturing processes from nothing, not from a warm server")
-    WARMTH.install()
 
 
 def pytest_collection_finish() -> None:

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from ..inspector.capture.model import PHASES, Capture
 from ..inspector.capture.spawn import CaptureHandle
+from ..inspector.capture.warm import WARMTH
 from ..inspector.ir.program import Program
 
 STOP_TIMEOUT_S = 5.0
@@ -81,6 +82,7 @@ class Feed:
         for capture in self._captures:
             self._latest = self._latest.grown(capture)
             self._announce()
+        WARMTH.prepare()
 
     def _run_again(self, begin: Callable[[], CaptureHandle], before: threading.Thread) -> None:
         before.join()

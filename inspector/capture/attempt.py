@@ -27,6 +27,7 @@ from .protocol.request import Request
 from .protocol.wire import Frame
 from .protocol.workspace import COMPILER_LOG, DUMP, find_propagation, find_stages, read_messages, read_stages
 from .scratch import Scratch
+from .warm import TOO_LATE
 
 SLOWEST_START = 60.0
 """Seconds in which an interpreter must say that it is one."""
@@ -47,7 +48,8 @@ class Attempt:
     """Runs one capturing process, and beside it the propagation that tells origins.
 
     `devices` is the number of fake devices, None to leave it alone; `negotiable` whether another number may be tried.
-    `wanted` is set when the process found that it needs another number of devices.
+    `wanted` is set when the process found that it needs another number of devices, `is_too_late` when it was forked,
+    and its script changes the environment before it imports JAX.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Attempt:
     ) -> None:
         self.request = request
         self.wanted: int | None = None
+        self.is_too_late = False
         topology = topology_of(target)
         self._topology = "" if topology is None else json.dumps(topology)
         self._chosen = str(devices) if negotiable and devices is not None else ""
@@ -178,6 +181,7 @@ class Attempt:
             return replace(growing, failure=Failure(kind, f"cannot run {where}: {reason}", "start"), progress=None)
         stdout, stderr = (printed.decode("utf-8", "replace") for printed in (ending.stdout, ending.stderr))
         growing = replace(growing, stdout=stdout, stderr=stderr)
+        self.is_too_late = ending.status == TOO_LATE and self._process.is_warm
         if growing.failure is not None:
             return replace(growing, failure=endings.exited(growing.failure, ending))
         if growing.complete:

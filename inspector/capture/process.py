@@ -19,6 +19,7 @@ from .endings import Ending
 from .guardian import Guardian
 from .protocol import wire
 from .protocol.wire import Frame, FrameError
+from .warm import Popen
 
 MAX_BYTES = 1 << 32
 """Bytes of texts that one capture may send; a process that sends more is ended."""
@@ -54,6 +55,7 @@ class Process:
         self._lock = threading.Lock()
         self._group: int | None = None
         self._killed = False
+        self.is_warm = False
         self._has_begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shardscope-capture", daemon=True)
         self._thread.start()
@@ -101,7 +103,7 @@ class Process:
         """Start the process and pass on its frames until it has ended; how it did."""
         reading, writing = os.pipe()
         try:
-            process = subprocess.Popen(
+            process = Popen(
                 self._command(writing),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -121,6 +123,7 @@ class Process:
             guardian.watch(process.pid)
             if self._killed:
                 self._signal(signal.SIGKILL)
+        self.is_warm = process.is_warm
         self._has_begun.set()
         assert process.stdout is not None
         assert process.stderr is not None

@@ -22,6 +22,7 @@ from .model import Capture
 from .protocol import bootstrap
 from .protocol.events import Message, Stage
 from .scratch import Scratch
+from .warm import Popen
 
 TIMEOUT_S = 120.0
 """Seconds that one run may take."""
@@ -133,7 +134,7 @@ class Propagation:
             if self._stopped:
                 return None
             try:
-                self._process = subprocess.Popen(
+                self._process = Popen(
                     bootstrap.command(self._python, "provenance"),
                     stdin=subprocess.PIPE,
                     stdout=log,

@@ -25,6 +25,7 @@ from .model import Capture, Failure
 from .one_device import compared, on_one_device
 from .protocol.events import Progress
 from .protocol.request import Request as Request
+from .warm import WARMTH
 
 MAX_ATTEMPTS = 4
 """Maximum number of times that a capture is started, each time with another number of devices."""
@@ -149,8 +150,11 @@ def _captures(
             for latest in captures:
                 if cancellation.cancelled:
                     return
-                if attempt.wanted is None:
+                if attempt.wanted is None and not attempt.is_too_late:
                     yield latest
+        if attempt.is_too_late:
+            WARMTH.enabled = False
+            continue
         if attempt.wanted is None:
             return
         failed[devices] = latest

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,8 @@ from shardscope.inspector.capture import attempt
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.wire import Frame
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.capture.warm import Warmth
 from shardscope.samples.catalogue import samples
-
-from .client import Warmth
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="servers run on Linux only")
 
@@ -115,7 +117,7 @@ def test_changes_after_the_import_of_jax(frames: Captured, overrides: tuple[str,
 )
 def test_how_it_ends(frames: Captured, tmp_path: Path, end: str) -> None:
     (tmp_path / "script.py").write_text(f"import jax, os, sys, time\n{end}\n")
-    request = Request(f"{tmp_path}/script.py:fn", timeout=5.0)
+    request = Request(f"{tmp_path}/script.py:fn", timeout=20.0)
     (_, one), (_, other) = frames(request, False), frames(request, True)
     assert one.failure is not None
     assert other.failure is not None
@@ -123,7 +125,48 @@ def test_how_it_ends(frames: Captured, tmp_path: Path, end: str) -> None:
     assert (one.failure.kind, plain(one.failure.message)) == (other.failure.kind, plain(other.failure.message))
 
 
-def test_an_environment_that_comes_too_late_is_an_error(frames: Captured, tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text("import os\nos.environ['JAX_ENABLE_X64'] = '1'\nimport jax\n")
-    _, last = frames(Request(f"{tmp_path}/script.py:fn"), True)
-    assert "mark this test as `cold`" in last.stderr
+def test_an_environment_that_comes_too_late_starts_it_as_usual(warmth: Warmth, tmp_path: Path) -> None:
+    text = (
+        "import os\nos.environ['JAX_ENABLE_X64'] = '1'\nimport jax\ndef fn():\n    return jax.numpy.arange(3.0) / 7\n"
+    )
+    (tmp_path / "script.py").write_text(text)
+    before = warmth.forked
+    found = [last_capture(Request(f"{tmp_path}/script.py:fn")) for _ in range(3)]
+    assert warmth.forked > before
+    assert not warmth.enabled
+    assert all(each.complete for each in found), found
+    assert [each.outputs[0].type for each in found] == ["f64[3]"] * 3
+
+
+def test_a_server_that_is_gone_is_done_without(warmth: Warmth) -> None:
+    request = Request(f"{SAMPLES['psum']}:psum", live=False)
+    for _ in range(3):
+        assert last_capture(request).complete
+    for server in warmth._servers.values():
+        server._process.kill()
+    before = warmth.forked
+    assert last_capture(request).complete
+    assert warmth.forked == before
+
+
+@pytest.mark.once
+def test_servers_end_with_the_front_process() -> None:
+    program = """
+import os, signal
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.capture.warm import WARMTH
+from shardscope.samples.catalogue import samples
+path = next(each.path for each in samples() if each.name == "psum")
+for _ in range(3):
+    assert last_capture(Request(f"{path}:psum", live=False)).complete
+print(WARMTH.forked, *(each._process.pid for each in WARMTH._servers.values()), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    forked, *servers = map(int, done.stdout.split())
+    assert forked
+    assert servers
+    deadline = time.monotonic() + 20
+    while any(os.path.exists(f"/proc/{pid}") for pid in servers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

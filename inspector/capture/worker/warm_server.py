@@ -1,10 +1,12 @@
-"""The warm server: a Python that has imported JAX and forks, for each request, a process that looks like a new one.
+"""A warm server: a Python that has imported JAX and forks, for each request, a process that looks like a new one.
 
 Run with `python -c TEXT SOCKET LOAD FOLDER`, as `python -c LOAD …` would be, with its frames in `<string>`.
 A fork hides whatever was imported beyond what a fresh interpreter has. The first import of each hidden module looks for
 it as usual, and takes the one that is there already only if that is the file that would be executed: what a script puts
 in front of `sys.path` shadows what it would shadow, and what is to change a module after its import is called.
 """
+
+from __future__ import annotations
 
 import sys
 
@@ -23,9 +25,16 @@ import socket  # noqa: E402
 import time  # noqa: E402
 import types  # noqa: E402
 import warnings  # noqa: E402
+from typing import Any  # noqa: E402
 
 LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST", "SHARDSCOPE_GUARDED")
 """Variables that importing JAX does not read."""
+
+TOO_LATE = 97
+"""Exit status where a script changes the environment before it imports JAX."""
+
+IDLE_S = 900
+"""Seconds without a request, after which a server ends."""
 
 HIGH = 200
 """File descriptors from here on are free."""
@@ -34,13 +43,14 @@ HIGH = 200
 class Hidden:
     """Finds modules that are there already, where they are what would be found anyway."""
 
-    def __init__(self, modules, own, variables):
+    def __init__(self, modules: dict[str, Any], own: dict[str, set[str]], variables: dict[str, str]) -> None:
         self._modules = modules
         self._own = own
         self._started = _relevant(os.environ)
         self._set = variables
 
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        """Return the spec of a hidden module, or that of what is found in its place."""
         module = self._modules.get(fullname)
         if module is None:
             return None
@@ -51,19 +61,18 @@ class Hidden:
                 break
         if found is None or not _same(found, getattr(module, "__spec__", None)):
             return found
-        loader = _Restores(self, module, module.__spec__)
+        loader: Any = _Restores(self, module, module.__spec__)
         return importlib.util.spec_from_loader(
             fullname, loader, origin=found.origin, is_package=hasattr(module, "__path__")
         )
 
-    def restore(self, fullname):
+    def restore(self, fullname: str) -> None:
         """Import what came with a package; all packages, where it is JAX."""
         top = fullname.partition(".")[0]
         if top not in self._own:
             return
         if _relevant(os.environ) != self._started:
-            os.write(2, b"the script changes the environment before it imports JAX: mark this test as `cold`\n")
-            os._exit(97)
+            os._exit(TOO_LATE)
         if top == "jax":
             os.environ.update(self._set)
             self._started |= self._set
@@ -72,20 +81,21 @@ class Hidden:
             if name in wanted and name not in sys.modules and not self._changed(name, module):
                 sys.modules[name] = module
 
-    def import_what_it_imports(self, module):
+    def import_what_it_imports(self, module: types.ModuleType) -> None:
         """Import the modules that it has, but for those in it, and those whose functions and classes it has."""
         for value in list(vars(module).values()):
             name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-            hidden = isinstance(name, str) and name in self._modules and name not in sys.modules
-            if hidden and not name.startswith(f"{module.__name__}."):
+            if not isinstance(name, str) or name not in self._modules or name in sys.modules:
+                continue
+            if not name.startswith(f"{module.__name__}."):
                 importlib.import_module(name)
 
-    def _changed(self, name, module):
-        """Whether a finder in front of this one wants it; it gets it then."""
+    def _changed(self, name: str, module: types.ModuleType) -> bool:
+        """Return whether a finder in front of this one wants it; it gets it then."""
         parent = sys.modules.get(name.rpartition(".")[0])
         for finder in sys.meta_path[: sys.meta_path.index(self)]:
             spec = finder.find_spec(name, getattr(parent, "__path__", None))
-            if spec is not None:
+            if spec is not None and spec.loader is not None:
                 sys.modules[name] = module
                 spec.loader.exec_module(module)
                 return True
@@ -95,33 +105,35 @@ class Hidden:
 class _Restores:
     """Loads a module by taking it from where it was hidden."""
 
-    def __init__(self, hidden, module, spec):
+    def __init__(self, hidden: Hidden, module: types.ModuleType, spec: Any) -> None:
         self._hidden = hidden
         self._module = module
         self._spec = spec
 
-    def create_module(self, spec):
+    def create_module(self, spec: Any) -> types.ModuleType:
+        """Return the hidden module."""
         return self._module
 
-    def exec_module(self, module):
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Restore what its import would bring."""
         module.__spec__ = self._spec
         self._hidden.restore(module.__name__)
         self._hidden.import_what_it_imports(module)
 
 
-def _same(found, spec):
+def _same(found: Any, spec: Any) -> bool:
     if spec is None or found.origin != spec.origin:
         return False
-    return found.origin is not None or list(found.submodule_search_locations or ()) == list(
+    return bool(found.origin is not None) or list(found.submodule_search_locations or ()) == list(
         spec.submodule_search_locations or ()
     )
 
 
-def _relevant(environment):
+def _relevant(environment: Any) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in LATE}
 
 
-def _preload(load, folder):
+def _preload(load: str, folder: str) -> dict[str, Any]:
     """Import JAX and all of the worker, whose `main` has too few arguments to begin; returns what JAX alone imports."""
     import jax  # noqa: F401
 
@@ -130,25 +142,28 @@ def _preload(load, folder):
     with contextlib.suppress(TypeError):
         exec(load, {"__name__": "__main__"})
     (main,) = (module for name, module in sys.modules.items() if name not in before and name.endswith(".main"))
-    package = sys.modules[main.__package__]
+    package = sys.modules[main.__name__.rpartition(".")[0]]
     for each in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         importlib.import_module(each.name)
     sys.path[:] = PATH
     return before
 
 
-def _own(modules):
-    """Those of the modules that are not Python's, by the names of their packages."""
-    tops = {}
+def _own(modules: dict[str, Any]) -> dict[str, set[str]]:
+    """The modules that are not Python's, by the names of their packages."""
+    tops: dict[str, set[str]] = {}
     for name in modules:
         tops.setdefault(name.partition(".")[0], set()).add(name)
     origins = {top: getattr(getattr(modules.get(top), "__spec__", None), "origin", None) or "" for top in tops}
     return {top: names for top, names in tops.items() if "-packages" in origins[top]}
 
 
-def _receive(connection):
+def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """A request and its file descriptors; None when there are no more."""
-    data, ancillary, _, _ = connection.recvmsg(8, socket.CMSG_SPACE(64 * 4))
+    try:
+        data, ancillary, _, _ = connection.recvmsg(8, socket.CMSG_SPACE(64 * 4))
+    except TimeoutError:
+        return None
     if not data:
         return None
     descriptors = array.array("i")
@@ -165,7 +180,7 @@ def _receive(connection):
     return json.loads(rest), list(descriptors)
 
 
-def _become(request, descriptors, connection, front):
+def _become(request: dict[str, Any], descriptors: list[int], connection: socket.socket, front: int) -> None:
     """Take the request's place in the world: parent, session, folder, environment, file descriptors."""
     for _ in range(100_000):
         if os.getppid() == front:
@@ -173,10 +188,10 @@ def _become(request, descriptors, connection, front):
         time.sleep(0.0001)
     else:
         os._exit(1)
+    if request["new_session"]:
+        os.setsid()  # before anybody can kill its group
     connection.sendall(os.getpid().to_bytes(8, "big"))
     connection.close()
-    if request["new_session"]:
-        os.setsid()
     import fcntl
 
     held = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, HIGH) for descriptor in descriptors]
@@ -194,7 +209,7 @@ def _become(request, descriptors, connection, front):
     os.environ.update(request["env"])
 
 
-def _hide(own, variables):
+def _hide(own: dict[str, set[str]], variables: dict[str, str]) -> dict[str, Any]:
     """Make `sys` what it is where nothing was imported; of JAX, `variables` are those that its import sets."""
     modules = {name: module for name, module in sys.modules.items() if name not in FRESH}
     for name in modules:
@@ -206,7 +221,7 @@ def _hide(own, variables):
     return main.__dict__
 
 
-def _serve(connection, load, folder):
+def _serve(connection: socket.socket, load: str, folder: str) -> tuple[list[str], dict[str, Any]]:
     """Fork for each request; returns its command and its main namespace, in the fork."""
     front = os.getppid()
     before = dict(os.environ)
@@ -215,6 +230,7 @@ def _serve(connection, load, folder):
     gc.collect()
     gc.freeze()
     connection.sendall(b"ready")
+    connection.settimeout(IDLE_S)
     while (received := _receive(connection)) is not None:
         request, descriptors = received
         with warnings.catch_warnings():  # "this process is multi-threaded": OpenBLAS ends its threads before a fork
@@ -233,7 +249,8 @@ def _serve(connection, load, folder):
     os._exit(0)
 
 
-command, namespace = _serve(socket.socket(fileno=int(sys.argv[1])), *sys.argv[2:4])
-sys.argv = ["-c", *command[3:]]
-sys.orig_argv = command
-exec(command[2], namespace)
+if __name__ == "__main__":
+    command, namespace = _serve(socket.socket(fileno=int(sys.argv[1])), *sys.argv[2:4])
+    sys.argv = ["-c", *command[3:]]
+    sys.orig_argv = command
+    exec(command[2], namespace)
