@@ -55,11 +55,14 @@ def tried(
     seconds: float | None = None,
     tell: Tell = lambda what: None,
     show: Callable[[Report], None] = lambda report: None,
+    *,
+    search: bool = True,
 ) -> Report:
     """The report with what came of trying the fixes of its findings, those that may save most first.
 
     `request` is the one that the report is of. No experiment is begun after so many `seconds`. `tell` hears what is
-    being tried, and `show` gets the report after each experiment.
+    being tried, and `show` gets the report after each experiment. With `search` other requests are tried as well, and
+    fixes that save nothing on top of better ones no longer help; without it, each finding's fixes by themselves.
     """
     if report.capture.failure is not None:
         return report
@@ -70,12 +73,13 @@ def tried(
     def now() -> Report:
         return settled(replace(report, findings=tuple(found)))
 
-    for number, position, outcome in lab.outcomes(found):
+    for number, position, outcome in lab.outcomes(found, search=search):
         fixes = list(found[number].fixes)
         fixes[position] = replace(fixes[position], experiment=outcome)
         found[number] = replace(found[number], fixes=tuple(fixes))
         show(now())
-    found[:] = lab.without_repetitions(found)
+    if search:
+        found[:] = lab.without_repetitions(found)
     return now()
 
 
@@ -111,11 +115,12 @@ class Lab:
         self._request = replace(request, timeout=seconds + GRACE_S, devices=_devices(report, request))
         self._known: dict[Edits, Future[Experiment]] = {}
 
-    def outcomes(self, found: list[Finding]) -> Iterator[tuple[int, int, Experiment]]:
+    def outcomes(self, found: list[Finding], *, search: bool = True) -> Iterator[tuple[int, int, Experiment]]:
         """Yield what came of each fix of some findings, as it is known; findings of requests are added to them."""
         waiting: dict[Future[Experiment], list[tuple[int, int]]] = {}
         with ThreadPoolExecutor(MAX_AT_ONCE + 1) as pool:
-            pricing = pool.submit(self._prices) if self._policy.wants(RULE) else None
+            is_wanted = search and self._policy.wants(RULE) and measured(self._report).bytes != 0
+            pricing = pool.submit(self._prices) if is_wanted else None
             _ = self._gentle, self._before  # before any thread asks for them
             left = _queue(found)
             while True:

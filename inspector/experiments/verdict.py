@@ -43,7 +43,11 @@ def judged(
         state, why = "values differ", CHANGED
     else:
         rule = None if found is None else rule_named(found.rule)
-        why = _obstacle("communication" if rule is None else rule.saves, *costs)
+        if found is not None and rule is not None and rule.is_observation:
+            is_there = are[found.rule] >= were[found.rule]
+            why = "the finding is still there" if is_there else _more_sent(*costs)
+        else:
+            why = _obstacle("communication" if rule is None else rule.saves, *costs)
     if not why and wrong:
         why = f"{', '.join(wrong)} appears"
     return Experiment(
@@ -56,6 +60,10 @@ def judged(
         gone=tuple(sorted((were - are).keys())),
         new=tuple(sorted((are - were).keys())),
     )
+
+
+def _more_sent(before: Measured, after: Measured) -> str:
+    return "more bytes are sent" if is_more(before.bytes, after.bytes) else ""
 
 
 def _obstacle(saves: str, before: Measured, after: Measured) -> str:

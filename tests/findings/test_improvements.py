@@ -69,9 +69,9 @@ def test_of_communication(costs: dict[str, Any], why: str) -> None:
         ("SS29", {"flops": (100, 50), "bytes": (100, 100)}, ""),
         ("SS29", {"flops": (100, 50), "bytes": (100, 101)}, "more bytes are sent"),
         ("SS29", {"flops": (100, 100), "bytes": (100, 100)}, "no fewer bytes are sent"),
-        ("SS20", {"memory": (100, 50), "bytes": (100, 100)}, ""),
-        ("SS20", {"memory": (100, 100), "bytes": (100, 50)}, "no less memory is needed"),
-        ("SS20", {"memory": (100, 50), "bytes": (100, 101)}, "more bytes are sent"),
+        ("SS12", {"memory": (100, 50), "bytes": (100, 100)}, ""),
+        ("SS12", {"memory": (100, 100), "bytes": (100, 50)}, "no less memory is needed"),
+        ("SS12", {"memory": (100, 50), "bytes": (100, 101)}, "more bytes are sent"),
     ],
 )
 def test_of_operations_and_memory(rule: str, costs: dict[str, Any], why: str) -> None:
@@ -82,6 +82,14 @@ def test_the_same_results() -> None:
     assert verdict(with_results(type="f32[4]")) == ("values differ", "the results have other types")
     assert verdict(with_results(), values="differ") == ("values differ", CHANGED)
     assert verdict(with_results(), values="close") == verdict(with_results(), values="not compared") == HELPS
+
+
+def test_what_is_as_requested() -> None:
+    """A donation that is lost is a finding whether another one saves memory or not."""
+    lost = finding(rule="SS20")
+    assert verdict(with_results(), lost, with_results(lost), memory=(100, 100)) == HELPS
+    assert verdict(with_results(lost), lost, with_results(lost))[1] == "the finding is still there"
+    assert verdict(with_results(), lost, with_results(lost), bytes=(100, 101))[1] == "more bytes are sent"
 
 
 def test_nothing_wrong_appears() -> None:

@@ -115,5 +115,5 @@ def test_a_fix_is_not_verified_where_a_gradient_stays_wrong(tmp_path: Path) -> N
     request = Request(f"{script}:also_a_sum_of_copies", probe="none")
     report = verified(inspect(last_capture(request)), request, inspect)
     trials = [fix.experiment for each in report.findings if each.rule == "SS04" for fix in each.fixes if fix.experiment]
-    assert [trial.verified for trial in trials] == [False]
+    assert [trial.helps for trial in trials] == [False]
     assert trials[0].why.startswith("still wrong: the gradient is 4 times")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.cost.products import products_of
 from shardscope.inspector.experiments.edited import diff_of
-from shardscope.inspector.findings.rules import ss29_repeated_compute
 from shardscope.inspector.findings.support.device_classes import device_classes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import suspected as inspect
@@ -100,7 +100,7 @@ ENTRY main (a: f32[8,4], w: f32[4,4], more: pred[]) -> (f32[8,4], f32[4,4], pred
 def test_what_runs_an_unknown_number_of_times_counts_once() -> None:
     """Data decide how often the loop runs: one run of it is as much as the product before it."""
     stage = Stage("hlo-spmd", "hlo", Source("m.hlo", WORK.encode()))
-    work = [(flops, runs) for _, flops, runs in ss29_repeated_compute._products(inspect(Capture(stages=(stage,))))]
+    work = [(each.flops, each.runs) for each in products_of(inspect(Capture(stages=(stage,))).program)]
     assert work == [(2 * 8 * 4 * 4, 1)] * 2
 
 

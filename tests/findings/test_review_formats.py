@@ -338,7 +338,7 @@ def test_markdown_of_a_finding(sample: SampleCapture) -> None:
     report = inspect(sample("missing_reduce_scatter:faulty"))
     page = rendered(to_markdown((report,)))
     assert "Findings: 1 warning" in page.text
-    assert "fix: lax.psum_scatter(a @ b, 'x', scatter_dimension=0, tiled=True)" in page.text
+    assert "idea: lax.psum_scatter(a @ b, 'x', scatter_dimension=0, tiled=True)" in page.text
     assert page.tags.count("table") == 1
 
 

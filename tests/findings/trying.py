@@ -15,4 +15,4 @@ from shardscope.inspector.report import Report
 def verified(report: Report, request: Request, inspect: Callable[[Capture], Report]) -> Report:
     """The report with all fixes tried, as `inspect` makes reports."""
     policy = inspect.keywords.get("policy", EVERYTHING) if isinstance(inspect, partial) else EVERYTHING
-    return tried(report, request, policy, 600)
+    return tried(report, request, policy, 600, search=False)

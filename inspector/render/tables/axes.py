@@ -30,7 +30,7 @@ def axes(report: Report) -> Table:
 
 def _row(use: AxisUse, has_problems: bool) -> Row:
     shards = ", ".join(part.what if part.share > 0.995 else f"{part.share:.0%} of {part.what}" for part in use.shards)
-    runs = ", ".join(f"{run.strategy} ({run.share:.0%})" for run in use.runs)
+    runs = ", ".join(f"{run.strategy} ({f'{run.share:.0%}' if run.share >= 0.01 else '<1%'})" for run in use.runs)
     size = size_cell(use.bytes) if use.bytes else ""
     problem = [Piece(use.problem, "warning")] if has_problems else []
     return Row((Piece(f"{use.name}={use.size}", "strong"), shards or "nothing", runs or "nothing", size, *problem), use)

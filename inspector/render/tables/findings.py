@@ -50,7 +50,7 @@ def matters(report: Report) -> Table:
     by_subject: dict[tuple[object, ...], list[Finding]] = {}
     for each in listed:
         subject = without_numbers(each.subject)
-        by_subject.setdefault((each.rule, each.severity, where(each), each.axes, subject), []).append(each)
+        by_subject.setdefault((each.rule, each.severity, where(each), each.axes, subject, _fix(each)), []).append(each)
     alike = sorted(by_subject.values(), key=lambda found: (found[0].rank, *_cost(found)))
     first_with: dict[tuple[str, str], Finding] = {}
     for first, *_ in alike:
