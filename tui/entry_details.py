@@ -96,11 +96,11 @@ def code_lines(text: str, width: int) -> Iterator[Content]:
 
 
 def explanation_details(report: Report, width: int) -> Iterator[Content]:
-    """Return why a function does not trace, step by step, and each fix with its change; none if unknown."""
+    """Return why a program fails, step by step, and each fix with its change; none if unknown."""
     found = report.explanation
     if found is None:
         return
-    yield title("why tracing fails")
+    yield title("why it fails")
     yield from folded(data(found.title), width)
     for number, step in enumerate(found.steps, 1):
         yield from folded(data(f"{number}. {step.what}   {step.source.text()}".rstrip()), width)

@@ -66,7 +66,7 @@ def _failure(report: Report, width: int) -> Iterator[Part]:
     yield Part(tuple(_failed(why, width)), why)
     if found is None:
         return
-    yield _heading("Why tracing fails")
+    yield _heading("Why it fails")
     lines = folded(data(found.title, "bold"), width)
     for number, step in enumerate(found.steps, 1):
         lines += _indented(data(f"{number}. {step.what}   {step.source.text()}".rstrip()), width)

@@ -28,7 +28,7 @@ def edited(program: Program, edits: Iterable[Edit]) -> Mapping[str, bytes] | Non
     texts = {}
     for file, its in by_file.items():
         source = program.file(file)
-        text = None if source is None else _applied(source, its)
+        text = None if source is None else applied(source, its)
         if text is None:
             return None
         texts[file] = text
@@ -72,7 +72,8 @@ def _diff(program: Program, file: str, text: bytes) -> Iterator[str]:
     yield from difflib.unified_diff(before, after, f"a/{name}", f"b/{name}", n=1, lineterm="")
 
 
-def _applied(source: Source, edits: list[Edit]) -> bytes | None:
+def applied(source: Source, edits: list[Edit]) -> bytes | None:
+    """A text with edits; None where they do not fit it, or each other."""
     starts = [0]
     for line in source.data.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))

@@ -110,6 +110,12 @@ def failure_text(report: Report) -> str:
     return "\n".join(filter(None, lines))
 
 
+def _changes(trial: Experiment) -> str:
+    """`result[0], its norm 2.2 → 4.4`, of the first results that a change gives otherwise."""
+    rest = len(trial.changes) - MAX_RELATED
+    return "; ".join((*trial.changes[:MAX_RELATED], *([f"and {rest} more"] if rest > 0 else [])))
+
+
 def fixes_shown(found: Explanation) -> Sequence[Fix]:
     """The fixes that work; all of them if none does."""
     working = [fix for fix in found.fixes if fix.helps]
@@ -119,18 +125,9 @@ def fixes_shown(found: Explanation) -> Sequence[Fix]:
 def verdict(fix: Fix) -> str:
     """The result of trying a fix."""
     if fix.experiment is None:
-        return "not tried"
+        return "idea, not tried"
     if not fix.helps:
-        return f"fixes this, but then tracing fails ({fix.experiment.why})"
-    match fix.experiment.values:
-        case "equal" | "close":
-            return "traces and keeps the numbers"
-        case "differ":
-            return f"traces and changes the numbers ({_changes(fix.experiment)})"
-    return "traces; what it gives was not compared"
-
-
-def _changes(trial: Experiment) -> str:
-    """`result[0], its norm 2.2 → 4.4`, of the first results that a change gives otherwise."""
-    rest = len(trial.changes) - MAX_RELATED
-    return "; ".join((*trial.changes[:MAX_RELATED], *([f"and {rest} more"] if rest > 0 else [])))
+        return f"tried, refused: {fix.experiment.why}"
+    if fix.experiment.values == "not compared":
+        return f"tried: runs{f', {fix.experiment.why}' if fix.experiment.why else '; no values to compare'}"
+    return f"tried: runs, {fix.experiment.why or 'with the values of one device'}"

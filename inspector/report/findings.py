@@ -222,11 +222,16 @@ class StoryStep(Record, frozen=True):
 
 
 class Explanation(Record, frozen=True):
-    """The reason why a function does not trace: in short, in steps, and possible fixes."""
+    """The reason why a program fails: in short, in steps, and possible fixes.
+
+    `where` is the user's position at the error, `argument` the expression that it is about, as in `params['w']`.
+    """
 
     title: str
     steps: tuple[StoryStep, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    where: SourcePosition = field(default_factory=SourcePosition)
+    argument: str = ""
 
 
 class PlacedMessage(Record, frozen=True):

@@ -155,17 +155,43 @@ def explain_constraint(failed: Failed, said: re.Match[str]) -> Explanation:
 
 
 def explain_reshape(failed: Failed, said: re.Match[str]) -> Explanation:
-    """A reshape that splits or merges sharded dimensions."""
-    spec = spec_of_type(said[1])
-    whole: Spec = ((),) * len(spec)
-    title = f"reshard the operand to {text_of(whole)}: every device gathers the full value"
-    fixes = [Fix(title, edits) for edits in resharded(failed, 0, whole)]
-    with_sharding = Fix("use jax.lax.reshape with out_sharding, the sharding of the result")
+    """Explain a reshape that splits or merges sharded dimensions."""
+    spec, sizes = spec_of_type(said[1]), [int(each) for each in re.findall(r"\d+", said[2])]
+    shape = [int(each) for each in re.findall(r"(\d+)(?:@|,|\])", re.sub(r"@(?:\([^()]*\)|\w+)", "", said[1]))]
+    first = next((n for n, (a, b) in enumerate(zip(shape, sizes, strict=False)) if a != b), min(len(shape), len(sizes)))
+    last = next((n for n, (a, b) in enumerate(zip(shape[::-1], sizes[::-1], strict=False)) if a != b), 0)
+    last = min(last, len(shape) - first, len(sizes) - first)
+    inner: Spec = spec[first : len(spec) - last]
+    tail = spec[len(spec) - last :]
+    whole: Spec = (*spec[:first], *((),) * len(inner), *tail)
+    fixes = [
+        Fix(f"give the sharding of the result: {text_of(result)}", edits)
+        for result in _reshaped(spec[:first], inner, len(sizes) - first - last, tail)
+        for edits in _with_result(failed, text_of(result))
+    ]
+    title = f"reshard the operand to {text_of(whole)}: every device gathers the dimensions that change"
+    fixes += [Fix(title, edits) for edits in resharded(failed, 0, whole)]
     return Explanation(
         "the reshape splits or merges sharded dimensions, so the sharding of its result is ambiguous",
         (StoryStep(f"its operand is {said[1]}, its result {said[2]}", failed.place),),
-        (*fixes, with_sharding),
+        tuple(fixes),
     )
+
+
+def _reshaped(head: Spec, inner: Spec, count: int, tail: Spec) -> Iterator[Spec]:
+    """The axes of the dimensions that change on the first of the new ones, on the last, or nowhere."""
+    axes = tuple(axis for dim in inner for axis in dim)
+    middles = [(axes, *((),) * (count - 1)), (*((),) * (count - 1), axes)] if count else []
+    yield from dict.fromkeys((*head, *middle, *tail) for middle in (*middles, ((),) * count))
+
+
+def _with_result(failed: Failed, spec: str) -> Iterator[Edits]:
+    """The reshape that failed with the sharding of its result."""
+    for file, node in failing(failed):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="reshape" | "ravel"), args=[array, *_]):
+                for sharding in shardings(failed, file, array, spec):
+                    yield with_keyword((file, node), "out_sharding", sharding)
 
 
 def _unlike(failed: Failed, operation: str, specs: Sequence[Spec], in_order: Sequence[Spec]) -> Explanation:

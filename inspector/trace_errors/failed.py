@@ -29,11 +29,16 @@ def place_of(failure: Failure) -> SourcePosition:
 
 
 class Failed(Record, frozen=True):
-    """The capture that ended while tracing, and the report of the same with all checks off, which takes a capture."""
+    """The capture that ended while tracing, and the report of the same with all checks off, which takes a capture.
+
+    `specs` are the shardings of arrays by their names in the user's code, `axes` those of its meshes, as far as known.
+    """
 
     program: Program
     failure: Failure
     unchecked: Callable[[], Report | None]
+    specs: Mapping[str, tuple[tuple[str, ...], ...]] = {}
+    axes: tuple[str, ...] = ()
 
     @property
     def said(self) -> str:

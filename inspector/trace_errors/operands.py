@@ -21,7 +21,11 @@ def resharded(failed: Failed, number: int, spec: Spec) -> Iterator[Edits]:
 
 
 def resharded_at(failed: Failed, placed: Placed, spec: Spec) -> Iterator[Edits]:
-    """Yield an expression, resharded: over the mesh that is set, or over its own."""
+    """Yield an expression, resharded: over the mesh that is set, or over its own.
+
+    Without a spec as it is sharded, where that is known, but for partial sums.
+    """
+    spec = spec or failed.specs.get(ast.unparse(placed[1]), ())
     for sharding in shardings(failed, *placed, text_of(spec)):
         yield wrapped(placed, "jax.sharding.reshard(", f", {sharding})")
 

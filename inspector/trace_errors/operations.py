@@ -53,6 +53,7 @@ def explain_unbound(failed: Failed, said: re.Match[str]) -> Explanation | None:
     """An axis that no mesh has, or none of the shard_maps around the call."""
     subject = failed.program.capture.subject
     names = [axis.name for mesh in (() if subject is None else subject.meshes) for axis in mesh.axes]
+    names = [*dict.fromkeys((*names, *failed.axes))]
     written = _unknown_axis(failed, names)
     wanted = said[1] or (None if written is None else str(written[1].value))
     if wanted is None:
@@ -106,29 +107,65 @@ def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
 
 
 def with_out_sharding(failed: Failed) -> Iterator[Fix]:
-    """The product that failed with the sharding of its result: everything on every device."""
-    what = "request the full sum on every device with out_sharding (an axis in its spec scatters the sum instead)"
-    for file, call in failed.calls(("dot", "matmul", "einsum", "dot_general", "tensordot")):
-        for sharding in _everywhere(call.args):
-            yield Fix(what, instead((file, call), f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"))
-        yield Fix(what)
+    """The product that failed with the sharding of its result, as its operands have it, and the full sum otherwise."""
+    for file, call in failed.calls(PRODUCTS):
+        operands = [each for each in call.args if not isinstance(each, ast.Constant)]
+        for spec in _result_specs(failed, call, operands):
+            for sharding in _over_meshes(spec, operands):
+                text = f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"
+                yield Fix(_WORDS.format(spec), instead((file, call), text))
+        yield Fix(_WORDS.format("P()"))
         return
     for frame in failed.failure.stack[:1]:
         there = (frame.line, frame.column, frame.end_line, frame.end_column)
         for node in nodes_of(failed.program, frame.file):
             match node:
                 case ast.BinOp(left, ast.MatMult(), right) if extent(node) == there:
-                    operands = f"{ast.unparse(left)}, {ast.unparse(right)}"
-                    for sharding in _everywhere((left, right)):
-                        product = f"jax.numpy.matmul({operands}, out_sharding={sharding})"
-                        yield Fix(what, instead((frame.file, node), product))
-    yield Fix(what)
+                    both = f"{ast.unparse(left)}, {ast.unparse(right)}"
+                    for spec in _result_specs(failed, node, (left, right)):
+                        for sharding in _over_meshes(spec, (left, right)):
+                            product = f"jax.numpy.matmul({both}, out_sharding={sharding})"
+                            yield Fix(_WORDS.format(spec), instead((frame.file, node), product))
+    yield Fix(_WORDS.format("P()"))
 
 
-def _everywhere(operands: Sequence[ast.expr]) -> Iterator[str]:
-    """The full value on every device: over the mesh that is set, or over that of an operand."""
-    yield "jax.P()"
+PRODUCTS = ("dot", "matmul", "einsum", "dot_general", "tensordot")
+_WORDS = "request the full sums, sharded as {}, with out_sharding"
+
+
+def _result_specs(failed: Failed, node: ast.expr, operands: Sequence[ast.expr]) -> Iterator[str]:
+    """Specs of a product: the operands' other dimensions as they are, else the first over one axis, else nothing."""
+    known = [failed.specs.get(ast.unparse(each)) for each in operands]
+    specs: list[explicit_specs.Spec] = []
+    text = node.args[0].value if isinstance(node, ast.Call) and isinstance(node.args[0], ast.Constant) else None
+    if isinstance(text, str) and "->" in text and len(known) == text.partition("->")[0].count(",") + 1:
+        letters: dict[str, tuple[str, ...]] = {}
+        inputs, result = text.replace(" ", "").split("->")
+        for names, spec in zip(inputs.split(","), known, strict=True):
+            for name, axes in zip(names, spec or (), strict=False):
+                letters[name] = letters.get(name) or axes
+        specs.append(tuple(letters.get(name, ()) for name in result))
+    elif len(known) == 2 and known[0]:
+        specs.append((*known[0][:-1], *((known[1] or ((),))[-1:] if len(known[1] or ()) > 1 else ())))
+    contracted = set(re.findall(r"'(\w+)'", failed.said))
+    every = dict.fromkeys(axis for spec in failed.specs.values() for dim in spec for axis in dim)
+    specs += [((axis,),) for axis in every if axis not in contracted]
+    yield from dict.fromkeys(map(explicit_specs.text_of, (*map(_each_axis_once, specs), ())))
+
+
+def _each_axis_once(spec: explicit_specs.Spec) -> explicit_specs.Spec:
+    used: set[str] = set()
+    kept = []
+    for dim in spec:
+        kept.append(tuple(axis for axis in dim if axis not in used))
+        used |= set(dim)
+    return tuple(kept)
+
+
+def _over_meshes(spec: str, operands: Sequence[ast.expr]) -> Iterator[str]:
+    """A spec over the mesh that is set, or over that of an operand."""
+    yield f"jax.{spec}"
     for operand in operands:
         if isinstance(operand, ast.Name):
-            yield f"jax.NamedSharding(jax.typeof({operand.id}).sharding.mesh, jax.P())"
+            yield f"jax.NamedSharding(jax.typeof({operand.id}).sharding.mesh, jax.{spec})"
             return

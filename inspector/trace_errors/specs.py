@@ -106,8 +106,11 @@ def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Itera
             if name_of(call.func) in ("all_gather", *CASTS):
                 yield Fix(*without_varying(failed.program, (file, call)))
         for placed in results_of(file, function, path):
-            edits = wrapped(placed, f"{lax}psum(", f", {named})")
-            yield Fix(f"sum it over {named} if it is a partial sum ({lax}pmean for a mean)", edits)
+            for reduction, words in (
+                ("psum", "sum it over {} if it is a partial sum"),
+                ("pmean", "average it over {}"),
+            ):
+                yield Fix(words.format(named), wrapped(placed, f"{lax}{reduction}(", f", {named})"))
         spec = _out_spec(failed, file, function, path)
         if spec is not None:
             edits = instead(spec, _with_axes(spec[1], axes))

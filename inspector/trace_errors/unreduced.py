@@ -63,7 +63,7 @@ def explain_unlike(failed: Failed, said: re.Match[str]) -> Explanation:
 def explain_one_side(failed: Failed, said: re.Match[str]) -> Explanation:
     """A sum of partial sums and of whole ones."""
     partial, whole = ("first", "second") if said[1] == "lhs" else ("second", "first")
-    title = f"reduce the {partial} operand first: jax.sharding.reshard to P(), or to a spec that scatters the sum"
+    title = f"reduce the {partial} operand first with jax.sharding.reshard, which keeps its other axes"
     reduced = [Fix(title, edits) for edits in resharded(failed, 0 if said[1] == "lhs" else 1, ())]
     return Explanation(
         f"`{said[3]}` of partial sums and of a value that is not a partial sum",
@@ -84,7 +84,7 @@ def explain_products(failed: Failed, said: re.Match[str]) -> Explanation:
 
 def _reduced(failed: Failed) -> Iterator[Fix]:
     for edits in all_resharded(failed, ()):
-        yield Fix("reduce first: jax.sharding.reshard to P(), or to a spec that scatters the sum", edits)
+        yield Fix("reduce first with jax.sharding.reshard, which keeps the operands' other axes", edits)
 
 
 def _with_axes(failed: Failed, axes: tuple[str, ...]) -> Iterator[Fix]:

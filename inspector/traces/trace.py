@@ -8,6 +8,7 @@ from pathlib import Path
 from ...parsers.record import Record
 from ..capture.model import Failure, Message
 from ..capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted
+from ..report import Explanation
 from ..units import known_product
 
 
@@ -72,7 +73,7 @@ class Process(Record, frozen=True):
 class Trace(Record, frozen=True):
     """The record of a command; `status` is its exit status, or a signal's number negated, if known.
 
-    `ended` says why shardscope ended it, if it did.
+    `ended` says why shardscope ended it, if it did. `explanation` tells why its script raised, where that is known.
 
     `programs` are ranked: what communicates most in all calls comes first, then what took longest to compile.
     """
@@ -83,6 +84,7 @@ class Trace(Record, frozen=True):
     status: int | None = None
     seconds: float | None = None
     ended: str = ""
+    explanation: Explanation | None = None
 
     @property
     def is_distributed(self) -> bool:

@@ -23,6 +23,7 @@ from threading import Event
 
 from shardscope.commands.numbers import devices
 from shardscope.commands.output import add_finding_options, add_output_options, chosen_format
+from shardscope.commands.progress import progress
 from shardscope.commands.trace_folder import folder_of
 from shardscope.commands.trace_view import Again, show
 from shardscope.commands.tracing import command_of, processes, steps, traced_as_processes, traced_with_enough_devices
@@ -73,6 +74,11 @@ def run(options: argparse.Namespace) -> int:
             trace = traced_with_enough_devices(command, folder, recorded, options, stdout)
         if options.folder is not None:
             keep_propagated(trace, command[0])
+        if trace.status and options.match is None:
+            from shardscope.inspector.trace_errors.explain import explained_trace
+
+            with progress("explaining the error", quiet=options.quiet) as tell:
+                trace = explained_trace(trace, tell)
         again = _again(command, recorded, trace) if options.processes is None else None
         code = show(trace, options.match, options, python=command[0], foreign=False, again=again)
         return _status(trace) or code

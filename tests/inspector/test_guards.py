@@ -16,8 +16,6 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load_bytes
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.communication import _where
-from shardscope.inspector.report.findings import Experiment, Fix
-from shardscope.inspector.trace_errors.explain import _Trials
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.mlir.structure import nest_at
 from shardscope.parsers.source import Source
@@ -80,26 +78,6 @@ def test_gradients_are_counted_before_their_places_or_after() -> None:
 def test_the_part_of_a_pytree_that_is_written_out(written: str, path: str, part: str | None) -> None:
     found = _part(ast.parse(written, mode="eval").body, path)
     assert (None if found is None else ast.unparse(found)) == part
-
-
-def test_fixes_that_are_tried_and_those_that_cannot_be() -> None:
-    """The first that works of each title, those behind which another error is, and advice that nothing else gives."""
-
-    class Tried(_Trials):
-        def __init__(self) -> None:
-            self._tell = tried.append
-
-        def _trial(self, fix: Fix) -> Experiment | None:
-            return None if fix.title == "bad" else Experiment("tried" if fix.title == "good" else "not helping")
-
-    tried: list[str] = []
-    edit = inspect(kept.kept("missing_reduce_scatter.faulty")).findings[0].fixes[0].edits
-    assert edit
-    edited = (Fix(title, edit) for title in ("behind", "good", "good", "bad"))
-    fixes = (*edited, Fix("good"), Fix("by hand"))
-    expected = [("good", True), ("behind", True), ("by hand", False)]
-    assert [(each.title, bool(each.edits)) for each in Tried().tried(fixes)] == expected
-    assert len(tried) == 3
 
 
 def test_instructions_that_were_renamed_after_scheduling() -> None:

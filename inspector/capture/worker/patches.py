@@ -99,9 +99,9 @@ class Overriding:
     def watch_imports(self) -> None:
         """Have JAX changed from the moment at which the script imports it."""
         if self.check is not None:
-            change_after_import({"jax._src.shard_map": self._change_shard_map})
+            change_after_import({"jax._src.shard_map": self.change_shard_map})
         if self.sizes or self.is_auto or self.is_one:
-            change_after_import({"jax._src.mesh": self._change_mesh})
+            change_after_import({"jax._src.mesh": self.change_mesh})
 
     def complain(self) -> None:
         """Say that there was nothing to change; otherwise a comparison would find no difference.
@@ -115,7 +115,8 @@ class Overriding:
             made = "mesh" if text.startswith("axis_types") or self.is_one else made
             raise UsageError(f"{text!r} changed nothing: the program creates no {made}")
 
-    def _change_shard_map(self, module: ModuleType) -> None:
+    def change_shard_map(self, module: ModuleType) -> None:
+        """Change the check of each shard_map that is made from now on."""
         truth = _existing(module, "_shard_map")
 
         @functools.wraps(truth)
@@ -127,7 +128,8 @@ class Overriding:
 
         module._shard_map = changed  # type: ignore[attr-defined]
 
-    def _change_mesh(self, module: ModuleType) -> None:
+    def change_mesh(self, module: ModuleType) -> None:
+        """Change each mesh that is made from now on."""
         truth = _existing(module.Mesh, "__new__")
 
         @functools.wraps(truth)

@@ -96,7 +96,7 @@ def _failure(report: Report) -> Iterator[str]:
         yield facts([("hint", failure.hint or "")])
         yield code((line, "") for line in failure.details.splitlines()) if failure.details else ""
     if found is not None:
-        yield element("h2", text(f"Why tracing fails: {found.title}"))
+        yield element("h2", text(f"Why it fails: {found.title}"))
         steps = (f"{step.what}   {step.source.text()}".rstrip() for step in found.steps)
         yield element("ol", "".join(element("li", text(step)) for step in steps))
         for each in fixes_shown(found):

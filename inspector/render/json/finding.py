@@ -107,12 +107,15 @@ class StoryStep(Struct, frozen=True):
 
 
 class Remedy(Struct, frozen=True):
-    """A change that may let the function trace; `works` says whether it did, null where it was not tried.
+    """A change that may help; `works` says whether the program ran with it, null where it was not tried.
 
-    `values` are those of a run, beside one without checks of types; `changes` are the results that differ, and how.
+    `state` is as in findings: `tried` where it did, `values differ` where one device gives other values. `values`
+    are those of a run, beside one with every mesh axis on one device.
     """
 
+    title: str
     what: str
+    state: Literal["tried", "untried", "idea", "not helping", "does not trace", "values differ"]
     edits: list[Edit]
     works: bool | None
     why: str
@@ -120,9 +123,20 @@ class Remedy(Struct, frozen=True):
     changes: list[str]
 
 
-class Explanation(Struct, frozen=True):
-    """The reason why a function does not trace."""
+class Where(Struct, frozen=True):
+    """The user's line that failed, and the argument that it is about, as in `params['w']`."""
 
+    file: str | None
+    line: int | None
+    function: str | None
+    argument: str
+
+
+class Explanation(Struct, frozen=True):
+    """The reason why a program fails: `message` in one sentence, which is also the `title`."""
+
+    message: str
+    where: Where
     title: str
     steps: list[StoryStep]
     remedies: list[Remedy]
@@ -130,16 +144,23 @@ class Explanation(Struct, frozen=True):
 
 def explanation_of(found: values.Explanation) -> Explanation:
     """An explanation in its JSON shape."""
-    return shaped(Explanation, found, remedies=list(map(_remedy_of, found.fixes)))
+    where = where_of(found)
+    return shaped(Explanation, found, message=found.title, where=where, remedies=list(map(remedy_of, found.fixes)))
+
+
+def where_of(found: values.Explanation) -> Where:
+    """The position of an explanation in its JSON shape."""
+    return Where(found.where.file, found.where.line, found.where.function, found.argument)
 
 
 NOT_TRIED = values.Experiment("untried")
 
 
-def _remedy_of(fix: values.Fix) -> Remedy:
+def remedy_of(fix: values.Fix) -> Remedy:
+    """A remedy in its JSON shape."""
     trial = fix.experiment or NOT_TRIED
     works = None if fix.experiment is None else trial.helps
-    return shaped(Remedy, trial, what=fix.title, edits=fix.edits, works=works)
+    return shaped(Remedy, trial, title=fix.title, what=fix.title, state=fix.state, edits=fix.edits, works=works)
 
 
 class Suppressed(Struct, frozen=True):

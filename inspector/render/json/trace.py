@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from ... import report as values
 from ...traces import retracing, trace
+from .finding import Remedy, Where, remedy_of, where_of
 from .shaped import encoded, schema_of, shaped
 
 
@@ -82,6 +84,22 @@ class Process(Struct, frozen=True):
     messages: list[str]
 
 
+class Step(Struct, frozen=True):
+    """One step of an explanation."""
+
+    what: str
+    source: Place | None
+
+
+class Explanation(Struct, frozen=True):
+    """The reason why the script raised, as in a report: `message` in one sentence."""
+
+    message: str
+    where: Where
+    steps: list[Step]
+    remedies: list[Remedy]
+
+
 class Retraced(Struct, frozen=True):
     """A function that was compiled more than once: its programs, and for each but the first what made JAX do it."""
 
@@ -91,7 +109,10 @@ class Retraced(Struct, frozen=True):
 
 
 class Trace(Struct, frozen=True):
-    """The document. `status` is the command's exit status, or a signal's number negated."""
+    """The document. `status` is the command's exit status, or a signal's number negated.
+
+    `explanation` tells why the script raised, null where it did not, or where that is not known.
+    """
 
     schema: Literal["shardscope.trace/1"]
     command: list[str]
@@ -100,6 +121,7 @@ class Trace(Struct, frozen=True):
     processes: list[Process]
     programs: list[Program]
     retraced: list[Retraced]
+    explanation: Explanation | None
 
 
 def trace_to_json(found: trace.Trace) -> bytes:
@@ -112,6 +134,7 @@ def trace_to_json(found: trace.Trace) -> bytes:
         list(map(_process, found.processes)),
         [_program(program, found) for program in found.programs],
         [_retraced(each, found) for each in retracing.retraced(found)],
+        None if found.explanation is None else _explanation(found.explanation),
     )
     return encoded(document)
 
@@ -119,6 +142,15 @@ def trace_to_json(found: trace.Trace) -> bytes:
 def trace_json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the document."""
     return schema_of(Trace, "shardscope.trace/1")
+
+
+def _explanation(found: values.Explanation) -> Explanation:
+    places = [step.source.frame for step in found.steps]
+    steps = [
+        Step(step.what, None if frame is None else Place(frame.file, frame.line))
+        for step, frame in zip(found.steps, places, strict=True)
+    ]
+    return Explanation(found.title, where_of(found), steps, list(map(remedy_of, found.fixes)))
 
 
 def _process(process: trace.Process) -> Process:

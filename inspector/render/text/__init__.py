@@ -97,8 +97,8 @@ def _findings(report: Report, details: Collection[str], printed: frozenset[Findi
 
 def _parts(report: Report, details: Collection[str], printed: frozenset[Finding]) -> Iterator[RenderableType | None]:
     yield _head(report)
-    yield failure(report, in_full="messages" in details)
     yield explanation(report)
+    yield failure(report, in_full="messages" in details)
     yield _findings(report, details, printed)
     yield table_section(axes(report))
     yield table_section(communication(report))

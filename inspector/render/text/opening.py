@@ -1,4 +1,4 @@
-"""The first lines of a text report: what was captured, why that ended early, and why a function does not trace."""
+"""The first lines of a text report: what was captured, why that ended early, and why it fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from rich.text import Text
 
 from ...capture.model import PHASES
 from ...experiments.edited import diff_of
-from ...report import Fix, Report
+from ...ir.program import Program
+from ...report import Explanation, Fix, Report
 from ..finding_facts import fixes_shown, verdict
 from ..overview import nothing_sent, resources_text, subject_text
 from .tables import code_lines, data, left_out, section
@@ -48,19 +49,22 @@ def failure(report: Report, *, in_full: bool = True) -> RenderableType | None:
 
 def explanation(report: Report) -> RenderableType | None:
     """The story step by step, and each fix with what came of trying it."""
-    found = report.explanation
-    if found is None:
-        return None
-    lines: list[RenderableType] = [data(found.title, "bold")]
+    return None if report.explanation is None else explained(report.explanation, report.program)
+
+
+def explained(found: Explanation, program: Program) -> RenderableType:
+    """An explanation as a section; `program` has the files that its fixes edit."""
+    place = found.where.text()
+    lines: list[RenderableType] = [data(f"{found.title}{f'   {place}' if place else ''}", "bold")]
     for number, step in enumerate(found.steps, 1):
         place = step.source.text()
         lines.append(data(f"  {number}. {step.what}{f'   {place}' if place else ''}"))
     for fix in fixes_shown(found):
-        lines += _fix(fix, report)
-    return section("Why tracing fails", lines)
+        lines += _fix(fix, program)
+    return section("Why it fails", lines)
 
 
-def _fix(fix: Fix, report: Report) -> list[RenderableType]:
+def _fix(fix: Fix, program: Program) -> list[RenderableType]:
     style = "dim" if fix.experiment is None else "green" if fix.helps else "yellow"
     head = Text.assemble("  ", (f"{verdict(fix)}: ", f"bold {style}"), data(fix.title))
-    return [head, *(Text("    ").append_text(line) for line in code_lines("\n".join(diff_of(report.program, fix))))]
+    return [head, *(Text("    ").append_text(line) for line in code_lines("\n".join(diff_of(program, fix))))]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from ...capture.model import Capture
+from ...ir.program import Program
 from ...traces.ranks import compare_ranks
 from ...traces.trace import Trace
 from ..printable import printable
 from ..tables.traces import endings, headline_parts, programs, retracings
 from .divergences import divergence_section
+from .opening import explained
 from .tables import data, section, table_section
 
 
@@ -19,6 +22,9 @@ def print_trace(trace: Trace, console: Console) -> None:
     if not trace.processes:
         console.print("  no Python process compiled a program with JAX, or none could be recorded")
         return
+    if trace.explanation is not None:
+        console.print()
+        console.print(explained(trace.explanation, Program(Capture())))
     raised = [process.failure for process in trace.processes if process.failure is not None]
     if raised:
         messages = dict.fromkeys(failure.message for failure in raised)

@@ -1,0 +1,24 @@
+"""Results of a row of the table of errors: why it fails, and the edits that may help, the likeliest first."""
+
+from __future__ import annotations
+
+from ...parsers.record import Record
+from ..findings.fixes.edits import Edits
+from ..report import StoryStep
+
+
+class Candidate(Record, frozen=True):
+    """An edit to be tried. `is_other_data` where the script has other data with it, so that values cannot be equal."""
+
+    title: str
+    edits: Edits = ()
+    is_other_data: bool = False
+
+
+class Reason(Record, frozen=True):
+    """Reason for an error: in one sentence, the argument that it is about, and what may help."""
+
+    title: str
+    argument: str = ""
+    steps: tuple[StoryStep, ...] = ()
+    candidates: tuple[Candidate, ...] = ()

@@ -1,0 +1,151 @@
+"""Arguments on other devices, or in another order of them, and buffers that were donated."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ..findings.fixes.calls import name_of
+from ..findings.fixes.edits import instead, wrapped
+from ..report import StoryStep
+from .candidates import Candidate, Reason
+from .problem import Argument, Problem, without_keyword
+
+DEVICES = re.compile(
+    r"Received incompatible devices for jitted computation\. Got argument (?P<one>\S+) of (?P<function>\S+) with shape"
+    r" \w+\[(?P<shape>[\d,]*)\] and (?:with )?device ids \[(?P<ids>[\d, ]*)\].*? and (?:argument (?P<other>\S+) of \S+"
+    r" with shape \w+\[(?P<shape2>[\d,]*)\] and )?(?P<rest>.*?)(?:with )?device ids \[(?P<ids2>[\d, ]*)\]",
+    re.DOTALL,
+)
+DELETED = re.compile(r"(?:Array|Buffer) has been deleted(?: or donated)?(?: with shape=\w+\[(?P<shape>[\d,]*)\])?")
+TWICE = re.compile(r"Attempt to donate the same buffer twice|donate a buffer that is also used", re.DOTALL)
+
+
+def _ids(text: str | None) -> tuple[int, ...]:
+    return tuple(int(each) for each in re.findall(r"\d+", text or ""))
+
+
+def explain_devices(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain two arguments that are on different devices, or in a different order of them."""
+    one, other = (said["one"], _ids(said["ids"])), (said["other"] or "", _ids(said["ids2"]))
+    is_order = sorted(one[1]) == sorted(other[1])
+    odd, kept = (other, one) if is_order or len(other[1]) < len(one[1]) else (one, other)
+    if is_order:
+        title = f"{one[0]} and {other[0]} are on the same devices in different orders: {list(one[1])}, {list(other[1])}"
+    else:
+        where = f"device {odd[1][0]}" if len(odd[1]) == 1 else f"devices {list(odd[1])}"
+        title = f"{odd[0] or 'the context'} is on {where}, but {kept[0] or 'the context'} on {len(kept[1])} devices"
+    steps = tuple(
+        StoryStep(f"{name or 'the mesh in the context'} is on devices {list(ids)}", problem.place)
+        for name, ids in (one, other)
+    )
+    return Reason(title, odd[0], steps, (*_moved(problem, odd, kept), *_moved(problem, kept, odd)))
+
+
+def _moved(
+    problem: Problem, odd: tuple[str, tuple[int, ...]], kept: tuple[str, tuple[int, ...]]
+) -> Iterator[Candidate]:
+    """The one argument put on the mesh of the other: where it was placed, else at the call."""
+    meshes = {each.name: each for each in problem.meshes()}
+    target = next((name for name, each in meshes.items() if each.devices == kept[1]), None)
+    if target is None:
+        return
+    sharding = problem.named("NamedSharding")
+    source = [name for name, each in meshes.items() if each.devices == odd[1] and name != target]
+    title = f"put {odd[0]} on the devices of {target}"
+    axes = {name for name, _ in meshes[target].mesh}
+    for file, call in problem.calls("NamedSharding", sharding):
+        if call.args and isinstance(call.args[0], ast.Name) and call.args[0].id in source:
+            used = {each.value for node in call.args[1:] for each in ast.walk(node) if isinstance(each, ast.Constant)}
+            if {each for each in used if isinstance(each, str)} <= axes:
+                yield Candidate(title, instead((file, call.args[0]), target))
+    value = next((each for each in problem.arguments if each.name == odd[0]), None)
+    wanted = _spec_for(problem, value, kept[0], meshes[target])
+    sharding_text = f"{sharding}({target}, {wanted})"
+    if len(odd[1]) == 1:
+        for file, call in problem.calls("device_put"):
+            match call.args:
+                case [_, ast.Subscript() | ast.Call(func=ast.Attribute(attr="devices")) as device]:
+                    yield Candidate(f"{title}: {wanted}", instead((file, device), sharding_text))
+                case [_, ast.Name() as device] if not isinstance(problem.followed(file, device), ast.Call):
+                    yield Candidate(f"{title}: {wanted}", instead((file, device), sharding_text))
+    root = re.split(r"[\[.]", odd[0], maxsplit=1)[0]
+    for file, node in problem.expressions[:2]:
+        if isinstance(node, ast.Call):
+            names = [each for each in node.args if isinstance(each, ast.Name)]
+            match = [each for each in names if each.id == root] or _by_position(problem, node, root)
+            for argument in match[:1]:
+                edits = wrapped((file, argument), "jax.device_put(", f", {sharding_text})")
+                yield Candidate(f"{title} before the call: {wanted}", edits)
+
+
+def _by_position(problem: Problem, call: ast.Call, parameter: str) -> list[ast.expr]:
+    """The argument for a parameter of the called function."""
+    for _, node in problem.nodes:
+        if isinstance(node, ast.FunctionDef) and node.name == name_of(call.func):
+            names = [each.arg for each in node.args.args]
+            if parameter in names and names.index(parameter) < len(call.args):
+                return [call.args[names.index(parameter)]]
+    return []
+
+
+def _spec_for(problem: Problem, value: Argument | None, other: str, mesh: Argument) -> str:
+    """A spec for an array on a mesh: whole beside sharded data, sharded as data beside weights."""
+    beside = next((each for each in problem.arguments if each.name == other), None)
+    used = {axis for entry in (beside.spec if beside and beside.spec else ()) for axis in entry}
+    first, size = mesh.mesh[0]
+    is_data = value is not None and bool(value.shape) and first not in used and value.shape[0] % size == 0
+    looks_like_weight = bool(re.search(r"\[|param|state|weight|^w\d*$|^b\d*$", value.name if value else ""))
+    return problem.spec_text([(first,)]) if is_data and not looks_like_weight else problem.spec_text([])
+
+
+def explain_deleted(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain an array that is used after it was donated."""
+    gone = [each for each in problem.arguments if each.kind == "deleted"]
+    used = {node.id for _, top in problem.expressions for node in ast.walk(top) if isinstance(node, ast.Name)}
+    named = next((each.name for each in (*(g for g in gone if g.root in used), *gone)), "")
+    root = re.split(r"[\[.]", named, maxsplit=1)[0] if named else ""
+    title = f"{named or 'an array'} was donated to an earlier call, which has reused its buffer"
+    candidates = [*_without_donation(problem, root)]
+    step = StoryStep(f"{named or 'it'} is read here after that call", problem.place)
+    return Reason(title, named, (step,), tuple(candidates))
+
+
+def _without_donation(problem: Problem, root: str) -> Iterator[Candidate]:
+    for keyword in ("donate_argnums", "donate_argnames"):
+        for file, call in problem.calls("jit", "pjit", "partial", "filter_jit"):
+            edits = without_keyword(file, call, keyword)
+            if not edits:
+                continue
+            bare = len(call.args) + len(call.keywords) == 1
+            if bare:
+                edits = ()
+            name = root or "the argument"
+            yield Candidate(f"donate nothing: {name} is still needed after the call (its memory is not reused)", edits)
+
+
+def explain_donated_twice(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a buffer that two donated arguments share."""
+    candidates = []
+    for file, node in problem.nodes:
+        values: list[ast.expr] = []
+        match node:
+            case ast.Dict(values=items) | ast.Tuple(elts=items) | ast.List(elts=items):
+                values = list(items)
+            case ast.Call(args=args, keywords=keywords):
+                values = [*args, *(each.value for each in keywords)]
+        seen: set[str] = set()
+        for value in values:
+            text = ast.unparse(value)
+            if isinstance(value, ast.Name | ast.Attribute) and text in seen:
+                edits = wrapped((file, value), "jax.tree.map(jnp.copy, ", ")")
+                candidates.append(Candidate(f"copy {text}, so that its arrays are donated once", edits))
+            seen.add(text)
+    for file, node in problem.nodes:  # a second name for one value
+        match node:
+            case ast.Assign(targets=[ast.Name()], value=ast.Name(id=text) as value):
+                edits = wrapped((file, value), "jax.tree.map(jnp.copy, ", ")")
+                candidates.append(Candidate(f"copy {text}, so that its arrays are donated once", edits))
+    step = StoryStep("the same array occurs twice among the donated arguments", problem.place)
+    return Reason("two donated arguments share one buffer", "", (step,), (*candidates, *_without_donation(problem, "")))

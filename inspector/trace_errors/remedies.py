@@ -1,0 +1,288 @@
+"""Reasons of errors, and the edits with which a script runs; the next error after an edit is explained, too."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+
+from ...parsers.record import Record
+from ..capture.model import Capture, Failure
+from ..experiments.edited import applied
+from ..ir.program import Program, file_on_disk
+from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
+from . import modes, placement, script_specs, sizes
+from .candidates import Candidate, Reason
+from .failed import Failed
+from .problem import Problem
+from .sizes import BATCH
+from .table import explainers
+from .trying import Command, Run, Runner, Texts, differing
+
+Explain = Callable[[Problem, "re.Match[str]"], Reason | None]
+
+ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
+    (sizes.INDIVISIBLE, sizes.explain),
+    (sizes.IN_SPECS, sizes.explain),
+    (sizes.SCATTERED, sizes.explain_scattered),
+    (script_specs.RANK, script_specs.explain_rank),
+    (script_specs.TWICE, script_specs.explain_twice),
+    (script_specs.UNKNOWN, script_specs.explain_unknown),
+    (script_specs.NO_MESH, script_specs.explain_no_mesh),
+    (script_specs.TREE, script_specs.explain_length),
+    (script_specs.TREE_LENGTH, script_specs.explain_length),
+    (script_specs.TREE_KEYS, script_specs.explain_keys),
+    (placement.DEVICES, placement.explain_devices),
+    (placement.TWICE, placement.explain_donated_twice),
+    (placement.DELETED, placement.explain_deleted),
+    (modes.NOT_EXPLICIT, modes.explain_not_explicit),
+    (modes.MANUAL, modes.explain_manual),
+    (modes.UNBOUND, modes.explain_unbound),
+    (modes.MAPPED, modes.explain_mapped),
+)
+"""Patterns of messages, and what explains them; those of errors in tracing alone are the `EXPLAINERS`."""
+
+MAX_RUNS = 24
+MAX_SECONDS = 150.0
+MAX_DEPTH = 4
+"""Errors in a row, each of which an edit ends."""
+
+MAX_CANDIDATES = (8, 3, 3, 2)
+"""Edits that are tried for an error, by the number of errors before it."""
+
+MAX_FOLLOWED = 4
+MAX_GOOD = 3
+MAX_IDEAS = 2
+
+
+def reason_of(problem: Problem, unchecked: Callable[[], Report | None] = lambda: None) -> Reason | None:
+    """Reason for which a run fails, by the first row that knows; None of an error that none knows."""
+    for pattern, explain in ROWS:
+        match = pattern.search(problem.said)
+        reason = None if match is None else explain(problem, match)
+        if reason is not None:
+            return reason
+    failed = _failed(problem, unchecked)
+    for explainer, match in explainers(problem.said):
+        found = explainer(failed, match)
+        if found is not None:
+            own = tuple(Candidate(fix.title, fix.edits) for fix in found.fixes)
+            return Reason(found.title, "", found.steps, (*own, *modes.automatic(problem)))
+    return None
+
+
+def _failed(problem: Problem, unchecked: Callable[[], Report | None]) -> Failed:
+    """The problem as the explainers of errors in tracing see it."""
+    source = problem.source(problem.script)
+    stack = tuple(problem.stack[number] for number in problem.own)
+    failure = Failure("function", problem.said.partition("\n")[0], "trace", said=problem.said, stack=stack)
+    axes = tuple(dict.fromkeys(name for mesh in problem.meshes() for name, _ in mesh.mesh))
+    specs = {each.name: each.spec for each in reversed(problem.arguments) if each.spec is not None}
+    return Failed(Program(Capture(script_text=source, failure=failure)), failure, unchecked, specs, axes)
+
+
+class _Solution(Record, frozen=True):
+    """Edits with which the script runs."""
+
+    candidates: tuple[Candidate, ...]
+    texts: Texts
+    run: Run
+
+
+class Search:
+    """Tries the edits for an error until the script runs with one."""
+
+    def __init__(self, runner: Runner, script: str, tell: Callable[[str], None]) -> None:
+        self._runner, self._script, self._tell = runner, script, tell
+        self._until = time.monotonic() + MAX_SECONDS
+        self._runs = 0
+        self._seen: set[tuple[tuple[str, bytes], ...]] = {()}
+
+    def solutions(self, problem: Problem, reason: Reason) -> Iterator[_Solution]:
+        """Yield the edits with which it runs: single ones first, then those that end one error after the other."""
+        waiting: list[tuple[Problem, Reason, tuple[Candidate, ...]]] = [(problem, reason, ())]
+        for depth in range(MAX_DEPTH):
+            following: list[tuple[Problem, Reason, tuple[Candidate, ...]]] = []
+            for here, why, before in waiting[:MAX_FOLLOWED]:
+                for candidate, texts in islice(self._untried(here, why), MAX_CANDIDATES[depth]):
+                    run, done = self._run(texts), (*before, candidate)
+                    if run is None:
+                        return
+                    if not run.error:
+                        yield _Solution(done, texts, run)
+                    elif _is_another(here.run, run):
+                        after = Problem(run, texts, self._script)
+                        reason_after = reason_of(after)
+                        following += [] if reason_after is None else [(after, reason_after, done)]
+            waiting = following
+
+    def _untried(self, problem: Problem, reason: Reason) -> Iterator[tuple[Candidate, Texts]]:
+        for candidate in reason.candidates:
+            texts = changed(problem, candidate)
+            key = tuple(sorted((texts or {}).items()))
+            if texts is not None and key not in self._seen:
+                self._seen.add(key)
+                yield candidate, texts
+
+    def _run(self, texts: Texts) -> Run | None:
+        """The result of a run; None where there were enough."""
+        if self._runs >= MAX_RUNS or time.monotonic() > self._until:
+            return None
+        self._runs += 1
+        self._tell("trying a change")
+        return self._runner.run(texts)
+
+    @cached_property
+    def _script_text(self) -> str:
+        source = file_on_disk(self._script)
+        return "" if source is None else source.text()
+
+    @cached_property
+    def _original(self) -> Run:
+        return self._runner.run({}, one=True)
+
+    @cached_property
+    def _unchecked(self) -> Run:
+        return self._runner.run({}, unchecked=True)
+
+    def trial(self, solution: _Solution) -> Experiment:
+        """Compare the values of a run with edits with those of one device.
+
+        What differs is compared with a run without checks, too: a body of shard_map may count its devices.
+        """
+        is_other = any(each.is_other_data for each in solution.candidates)
+        alone = self._runner.run(solution.texts, one=True)
+        apart, compared = self._apart(solution, [alone, *([] if is_other else [self._original])])
+        if not apart:
+            why = "with other data, and gives what one device gives for it" if is_other else ""
+            return Experiment("tried", why, values="close" if compared else "not compared")
+        if "shard_map" in self._script_text and self._original.error and self._unchecked.error:
+            return Experiment("tried", "and computes by device: there is no run on one device to compare it with")
+        if not is_other and not self._unchecked.error:
+            others, count = self._apart(solution, [self._unchecked])
+            if count and not others:
+                return Experiment("tried", "with the values that it has without checks of types", values="close")
+        names = ", ".join(dict.fromkeys(name.partition(" ")[2] or name for name in apart[:3]))
+        return Experiment("values differ", f"it runs, but has other values than one device: {names}", values="differ")
+
+    @staticmethod
+    def _apart(solution: _Solution, references: list[Run]) -> tuple[list[str], int]:
+        """The values that differ from those of runs that came to their end, and how many were compared."""
+        found = [differing(run.values, solution.run.values) for run in references if not run.error]
+        return [name for names, _ in found for name in names], sum(count for _, count in found)
+
+
+def _is_another(one: Run, other: Run) -> bool:
+    """Return whether an error is a different one: of another text, or at another place."""
+    place, place_of_other = ([(f.file, f.line) for f in run.stack[:1]] for run in (one, other))
+    return (one.said, place) != (other.said, place_of_other) and other.error not in ("timeout", "SyntaxError")
+
+
+def changed(problem: Problem, candidate: Candidate) -> Texts | None:
+    """The texts of a run with an edit more; None where it cannot be made."""
+    if not candidate.edits:
+        return None
+    files = {edit.file: problem.source(edit.file) for edit in candidate.edits}
+    texts = dict(problem.texts)
+    for file, source in files.items():
+        text = None if source is None else applied(source, [edit for edit in candidate.edits if edit.file == file])
+        if text is None or source is None or text == source.data:
+            return None
+        texts[file] = text
+    return texts
+
+
+def explained_run(
+    command: Command,
+    failure: Failure | None = None,
+    tell: Callable[[str], None] = lambda what: None,
+    unchecked: Callable[[], Report | None] = lambda: None,
+) -> Explanation | None:
+    """Explanation of why a command fails; None where it does not fail again, or no row knows the error.
+
+    The `failure` tells whether the script, or the function of a request, is what fails.
+    """
+    kinds = [command, *([replace(command, request="")] if command.request else ())]
+    for kind in kinds:
+        with Runner(kind) as runner:
+            tell("running it again")
+            run = runner.run({})
+            if not run.error or not _is_same(run, failure, is_last=kind is kinds[-1]):
+                continue
+            problem = Problem(run, {}, kind.script)
+            reason = reason_of(problem, unchecked)
+            if reason is None:
+                return None
+            search = Search(runner, kind.script, tell)
+            fixes = tuple(_fixes(search, problem, reason))
+            where = _place_of_edits(problem.place, fixes)
+            return Explanation(reason.title, reason.steps, fixes, where=where, argument=reason.argument)
+    return None
+
+
+def _place_of_edits(place: SourcePosition, fixes: tuple[Fix, ...]) -> SourcePosition:
+    """The position, from the caller on where a fix edits the call of a helper."""
+    lines = {(edit.file, edit.line) for fix in fixes[:1] if fix.helps for edit in fix.edits}
+    for number, frame in enumerate(place.stack):
+        if lines & {(frame.file, line) for line in range(frame.line, max(frame.line, frame.end_line) + 1)}:
+            return SourcePosition.exact(place.stack[number:])
+    return place
+
+
+def _is_same(run: Run, failure: Failure | None, *, is_last: bool) -> bool:
+    """Return whether a run fails as a capture did; the last kind of run is taken for any of its errors."""
+    return is_last or failure is None or not failure.said or failure.said.splitlines()[:1] == run.said.splitlines()[:1]
+
+
+def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
+    """The edits that help, the best first; then those that were refused, and mere ideas."""
+    wanted = {axis for axis in re.findall(r"'(\w+)'", problem.said) if BATCH.match(axis)}
+    wanted &= {*problem.run.axes, *_spec_axes(problem)} & {name for mesh in problem.meshes() for name, _ in mesh.mesh}
+    good: list[tuple[tuple[bool, bool], Fix]] = []
+    refused: list[Fix] = []
+    for solution in search.solutions(problem, reason):
+        trial = search.trial(solution)
+        title = "; then ".join(dict.fromkeys(each.title for each in solution.candidates))
+        fix = Fix(title, edits_between(problem, solution), trial)
+        if not trial.helps:
+            refused.append(fix)
+            continue
+        is_whole = bool(wanted) and not wanted & solution.run.axes
+        is_other = any(each.is_other_data for each in solution.candidates)
+        good.append(((is_whole, is_other), fix))
+        if (not is_whole and not is_other) or len(good) == MAX_GOOD:
+            break
+    good.sort(key=lambda each: each[0])
+    yield from (fix for _, fix in good)
+    yield from refused
+    titles = {fix.title for fix in (*refused, *(fix for _, fix in good))}
+    ideas = dict.fromkeys(each.title for each in reason.candidates if each.title not in titles)
+    yield from (Fix(title) for title in list(ideas)[: 0 if good else MAX_IDEAS])
+
+
+def _spec_axes(problem: Problem) -> set[str]:
+    return {
+        axis for spec in re.findall(r"P(?:artitionSpec)?\((.*?)\)", problem.said) for axis in re.findall(r"\w+", spec)
+    }
+
+
+def edits_between(problem: Problem, solution: _Solution) -> tuple[Edit, ...]:
+    """The edits from the user's files to the texts of a solution."""
+    if len(solution.candidates) == 1:
+        return solution.candidates[0].edits
+    found: list[Edit] = []
+    for file, text in solution.texts.items():
+        source = problem.source(file)
+        found += [] if source is None else _line_edits(file, source.data, text)
+    return tuple(found)
+
+
+def _line_edits(file: str, before: bytes, after: bytes) -> Iterator[Edit]:
+    one, other = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (before, after))
+    for kind, start, end, first, last in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if kind != "equal":
+            yield Edit(file, start + 1, 0, end + 1, 0, "".join(other[first:last]))

@@ -1,0 +1,275 @@
+"""Specs that do not fit: too long, an axis twice, an unknown axis, none in context, or trees of another shape."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterator
+
+from ..findings.fixes.calls import name_of
+from ..findings.fixes.edits import Edits, extent, instead, together, wrapped
+from ..report import Edit, StoryStep
+from .candidates import Candidate, Reason
+from .explicit_specs import spec_of, text_of
+from .problem import ARRAYS, SPECS, Problem, entries_of, without_keyword
+from .sizes import placements
+
+RANK = re.compile(
+    r"spec=P(?:artitionSpec)?\((?P<spec>(?:[^()]|\([^()]*\))*)\)[^:]*? is only valid for values of rank at least"
+    r" (?P<least>\d+), but was applied to a value of rank (?P<rank>\d+)"
+)
+TWICE = re.compile(
+    r"map every mesh axis to at most one positional dimension, but P(?:artitionSpec)?\((?P<spec>.*?)\) has duplicate"
+    r" entries for `(?P<axis>\w+)`"
+)
+UNKNOWN = re.compile(
+    r"Resource axis: (?P<axis>\w+) of P(?:artitionSpec)?\((?P<spec>.*?)\) is not found in mesh: \((?P<axes>[^)]*)\)"
+)
+NO_MESH = re.compile(
+    r"requires a non-empty mesh in context|under a mesh context|context mesh.{0,40}empty|mesh in context"
+    r"|Please (?:provide|set) a mesh|is not found in mesh: \(\)"
+)
+TREE = re.compile(
+    r"(?P<what>in_shardings|out_shardings|in_specs|out_specs)[^.]*?must be a tree prefix.*?wrong length: got a tuple or"
+    r" list of length (?P<has>\d+) for an args tuple of length (?P<wants>\d+)",
+    re.DOTALL,
+)
+TREE_LENGTH = re.compile(
+    r"prefix pytree (?P<what>.*?) has a subtree of type\s*(?:<class ')?(?:tuple|list)\S* of length (?P<has>\d+), but"
+    r" the full pytree has a subtree of the same type but of length (?P<wants>\d+)",
+    re.DOTALL,
+)
+TREE_KEYS = re.compile(
+    r"prefix pytree (?P<what>.*?) has a subtree of type.*?with (?P<has>\d+) child keys\s*(?P<keys>.*?)\n.*?"
+    r"symmetric difference on key sets is\s*(?P<missing>.*)",
+    re.DOTALL,
+)
+
+ROLES = (
+    ("data", "dp", "batch", "fsdp", "replica", "ddp", "d", "x"),
+    ("model", "tp", "tensor", "mp", "mdl", "heads", "mlp", "vocab", "embed", "expert", "ep", "t", "m", "y"),
+    ("seq", "sp", "sequence", "context", "cp"),
+)
+"""Names of mesh axes that mean the same."""
+
+KEYWORDS = ("in_shardings", "out_shardings", "in_specs", "out_specs")
+
+
+def explain_rank(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a spec with more entries than the value has dimensions."""
+    spec, rank = list(spec_of(said["spec"])), int(said["rank"])
+    argument = next((each.name for each in _used(problem) if len(each.shape) == rank and each.kind in ARRAYS), "")
+    what = argument or "the value"
+    short = problem.spec_text(spec[:rank])
+    step = StoryStep(
+        f"{what} has {rank} dimensions, the spec {text_of(tuple(spec))} at least {said['least']}", problem.place
+    )
+    candidates: list[Candidate] = []
+    title = f"use {short} for {what}: one entry for each dimension"
+    for file, call, sharding in placements(problem):
+        candidates += _ranked(problem, file, call, sharding)
+    candidates += list(_at_helper(problem, len(spec), title))
+    near = [*problem.specs(spec)]
+    candidates += [Candidate(title, instead(placed, short)) for placed in near]
+    return Reason(
+        f"{text_of(tuple(spec))} has more entries than {what} has dimensions ({rank})",
+        argument,
+        (step,),
+        tuple(candidates),
+    )
+
+
+def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr) -> Iterator[Candidate]:
+    """The sharding of a tree, cut to the dimensions of each leaf."""
+    if not call.args:
+        return
+    subject, text = ast.unparse(call.args[0]), ast.unparse(sharding)
+    mesh, spec = f"{text}.mesh", f"{text}.spec"
+    if isinstance(sharding, ast.Call):
+        if name_of(sharding.func) != "NamedSharding" or len(sharding.args) < 2:
+            return
+        mesh, spec = (ast.unparse(each) for each in sharding.args[:2])
+        if isinstance(written := sharding.args[1], ast.Call) and entries_of(written) is not None:
+            spec = "".join(("(", *(f"{ast.unparse(each)}, " for each in written.args))).rstrip() + ")"
+    entries = spec if spec.startswith("(") else f"tuple({spec})"
+    cut = f"{problem.named('NamedSharding')}({mesh}, {problem.spec_name}(*{entries}[: {{}}.ndim]))"
+    title = "give each leaf as many entries of the spec as it has dimensions"
+    if any(each.name == subject for each in problem.arguments):
+        yield Candidate(title, instead((file, sharding), cut.format(subject)))
+    else:
+        yield Candidate(title, instead((file, sharding), f"jax.tree.map(lambda leaf: {cut.format('leaf')}, {subject})"))
+
+
+def _at_helper(problem: Problem, length: int, title: str) -> Iterator[Candidate]:
+    """A call of a helper that makes the spec of its arguments, without the last of them."""
+    for file, call in problem.expressions[1:3]:
+        if isinstance(call, ast.Call):
+            names = [each for each in call.args if isinstance(each, ast.Constant)]
+            if len(names) == length and len(call.args) > len(names):
+                before, last = call.args[-2], call.args[-1]
+                yield Candidate(title, (Edit(file, *extent(before)[2:], *extent(last)[2:], ""),))
+
+
+def _used(problem: Problem) -> list:  # type: ignore[type-arg]
+    names = {node.id for _, top in problem.expressions[:2] for node in ast.walk(top) if isinstance(node, ast.Name)}
+    return [each for each in problem.arguments if each.root in names]
+
+
+def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain an axis that shards two dimensions of a value."""
+    spec, axis = list(spec_of(said["spec"])), said["axis"]
+    dims = [dim for dim, entry in enumerate(spec) if axis in entry]
+    title = f"{axis!r} occurs twice in {text_of(tuple(spec))}: one mesh axis can shard one dimension"
+    candidates = []
+    for left_out in reversed(dims) if len(dims) > 1 else dims:
+        kept = [
+            tuple(each for each in entry if each != axis) if dim == left_out else entry
+            for dim, entry in enumerate(spec)
+        ]
+        if len(dims) == 1:  # twice in one entry
+            kept = [tuple(dict.fromkeys(entry)) for entry in spec]
+        words = (
+            f"keep {axis!r} for dimension {next((d for d in dims if d != left_out), left_out)}, and not for {left_out}"
+        )
+        candidates += [Candidate(words, instead(placed, problem.spec_text(kept))) for placed in problem.specs(spec)]
+        for file, call in problem.expressions[:3]:
+            match call:
+                case ast.Call(args=args):
+                    names = [each for each in args if isinstance(each, ast.Constant)]
+                    if len(names) == len(spec) and name_of(call.func) not in (*SPECS, problem.spec_name):
+                        candidates.append(Candidate(words, instead((file, names[left_out]), "None")))
+    step = StoryStep(f"dimensions {' and '.join(map(str, dims))} are both to be sharded over {axis!r}", problem.place)
+    return Reason(title, "", (step,), tuple(candidates))
+
+
+def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:
+    """Explain an axis that the mesh does not have."""
+    axis, axes = said["axis"], tuple(re.findall(r"'(\w+)'", said["axes"]))
+    if not axes:
+        return explain_no_mesh(problem, said)
+    taken = {each for entry in spec_of(said["spec"]) for each in entry}
+    ordered = sorted((each for each in axes if each not in taken), key=lambda each: -alike(axis, each))
+    candidates = []
+    constants = [
+        (file, node)
+        for file, node in problem.nodes
+        if isinstance(node, ast.Constant) and node.value == axis and not _is_key(problem, file, node)
+    ]
+    at = {(file, id(node)) for file, call in problem.specs(spec_of(said["spec"])) for node in ast.walk(call)}
+    here = [placed for placed in constants if (placed[0], id(placed[1])) in at]
+    for name in ordered:
+        for places in (here, constants):
+            if places:
+                edits = together(*(instead(each, repr(name)) for each in places))
+                candidates.append(Candidate(f"use {name!r}, which the mesh has", edits))
+    if here:
+        edits = together(*(instead(each, "None") for each in here))
+        candidates.append(Candidate(f"leave that dimension unsharded: no axis {axis!r}", edits))
+    step = StoryStep(f"the mesh has the axes {', '.join(map(repr, axes))}", problem.place)
+    title = f"{axis!r}, in {text_of(spec_of(said['spec']))}, is not an axis of the mesh"
+    return Reason(title, "", (step,), tuple(candidates))
+
+
+def _is_key(problem: Problem, file: str, node: ast.AST) -> bool:
+    """Return whether a text is a subscript, as in `batch["data"]`, or a key of a dict."""
+    for at, other in problem.nodes:
+        if at == file:
+            match other:
+                case ast.Subscript(slice=found) if found is node:
+                    return True
+                case ast.Dict(keys=keys) if node in keys:
+                    return True
+    return False
+
+
+def alike(one: str, other: str) -> float:
+    """Return how likely two names of axes mean the same."""
+    role = any(one.lower() in names and other.lower() in names for names in ROLES)
+    return 2.0 * role + difflib.SequenceMatcher(None, one, other).ratio()
+
+
+def explain_no_mesh(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a spec alone, where no mesh is in the context."""
+    candidates = []
+    sharding = problem.named("NamedSharding")
+    calls = list(problem.calls("with_sharding_constraint", "device_put", "jit", "pjit", "reshard"))
+    for file, call in calls:
+        written = [
+            (file, node)
+            for top in (*call.args[1:], *(k.value for k in call.keywords))
+            for node in ast.walk(problem.followed(file, top))
+            if isinstance(node, ast.Call) and name_of(node.func) in (*SPECS, problem.spec_name)
+        ]
+        axes = {axis for _, node in written for entry in entries_of(node) or () for axis in entry}
+        mesh = problem.mesh_of(axes)
+        if written and mesh is not None:
+            edits = together(*(wrapped(each, f"{sharding}({mesh}, ", ")") for each in written))
+            title = f"give the mesh with the spec: NamedSharding({mesh}, …)"
+            candidates.append(Candidate(title, edits))
+    for mesh_fact in problem.meshes():
+        for file, node in problem.nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)]) if name == mesh_fact.name:
+                    end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
+                    text = f"\n{' ' * node.col_offset}jax.set_mesh({name})"
+                    candidates.append(Candidate(f"set the mesh: jax.set_mesh({name})", (Edit(file, *end, *end, text),)))
+    step = StoryStep("a PartitionSpec names axes, and no mesh is set here that has them", problem.place)
+    return Reason("a PartitionSpec is used without a mesh", "", (step,), tuple(candidates))
+
+
+def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a tuple of shardings with too few or too many entries."""
+    has, wants = int(said["has"]), int(said["wants"])
+    what = next((name for name in KEYWORDS if name in said["what"] or name in said[0]), "in_shardings")
+    candidates = []
+    for file, call in problem.calls("jit", "pjit", "partial", "shard_map"):
+        given = next((each.value for each in call.keywords if each.arg == what), None)
+        if given is None:
+            continue
+        given = problem.followed(file, given)
+        tuples = [each for each in ast.walk(given) if isinstance(each, ast.Tuple | ast.List) and len(each.elts) == has]
+        for each in tuples[:1]:
+            last = extent(each.elts[-1])[2:] if each.elts else (each.lineno, each.col_offset + 1)
+            if has < wants:
+                filler = "None" if "shardings" in what else f"{problem.spec_name}()"
+                text = f", {filler}" * (wants - has)
+                title = f"add {wants - has} to {what}: {filler} leaves a sharding to JAX"
+                candidates.append(Candidate(title, (Edit(file, *last, *last, text),)))
+            elif wants:
+                kept = extent(each.elts[wants - 1])[2:]
+                text = "," if wants == 1 else ""
+                title = f"leave out the last {has - wants} of {what}"
+                candidates.append(Candidate(title, (Edit(file, *kept, *last, text),)))
+        candidates.append(Candidate(f"leave out {what}", without_keyword(file, call, what)))
+    count = "arguments" if "in_" in what else "results"
+    title = f"{what} has {has} entries for {wants} {count}"
+    return Reason(title, what, (StoryStep(f"the function has {wants} {count}", problem.place),), tuple(candidates))
+
+
+def explain_keys(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a dict of shardings that lacks keys, or has others."""
+    missing = re.findall(r"[^\s',]+", said["missing"].splitlines()[0] if said["missing"] else "")
+    has = int(said["has"])
+    dicts = [(file, node) for file, node in problem.nodes if isinstance(node, ast.Dict) and len(node.keys) == has]
+    candidates = []
+    for file, node in dicts:
+        keys = [each.value for each in node.keys if isinstance(each, ast.Constant)]
+        values = [each for each in node.values if isinstance(each, ast.Call) and name_of(each.func) == "NamedSharding"]
+        specs = [each for each in node.values if isinstance(each, ast.Call) and name_of(each.func) in SPECS]
+        lacking = [key for key in missing if key not in keys]
+        more = [key for key in missing if key in keys]
+        end = extent(node.values[-1])[2:] if node.values else (node.lineno, node.col_offset + 1)
+        mesh = ast.unparse(values[0].args[0]) if values and values[0].args else problem.mesh_of(())
+        sharding = f"{problem.named('NamedSharding')}({mesh}, {problem.spec_name}())"
+        if specs:
+            sharding = f"{problem.spec_name}()"
+        names = [each for each in node.values if isinstance(each, ast.Name)]
+        if lacking and not more:
+            edits: Edits = (Edit(file, *end, *end, "".join(f", {key!r}: {sharding}" for key in lacking)),)
+            title = f"add {', '.join(map(repr, lacking))} to the shardings"
+            if values or specs or names:
+                candidates.append(Candidate(title, edits))
+    title = f"the shardings lack {', '.join(map(repr, missing))}" if missing else "the shardings have another tree"
+    step = StoryStep("a tree of shardings has a leaf, or one sharding, for each leaf of the value", problem.place)
+    return Reason(title, missing[0] if missing else "", (step,), tuple(candidates))

@@ -1,0 +1,304 @@
+"""Dimensions that the devices along their mesh axes do not divide."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from ..findings.fixes.calls import name_of
+from ..findings.fixes.edits import Edits, Placed, instead, together, wrapped
+from ..report import Edit, StoryStep
+from .candidates import Candidate, Reason
+from .explicit_specs import spec_of, text_of
+from .problem import ARRAYS, Problem, argument_of
+
+_SHARDING = r"\w*Sharding\(mesh=(?P<mesh>.*?), spec=P(?:artitionSpec)?\((?P<spec>(?:[^()]|\([^()]*\))*)\)"
+INDIVISIBLE = re.compile(
+    rf"(?:One of (?P<what>[^.]*?)(?: with pytree key path (?P<path>\S+))? was given the sharding )?(?:of |Sharding )?"
+    rf"{_SHARDING}.*?(?:array axis (?P<dim>\d+) is partitioned (?P<parts>\d+) times, but the dimension size is"
+    r" (?P<size>\d+) \(full shape: (?P<shape>\([^)]*\))"
+    r"|size of its dimension (?P<dim2>\d+) should be divisible by (?P<parts2>\d+), but it is equal to (?P<size2>\d+)"
+    r" \(full shape: (?P<shape2>\([^)]*\)))",
+    re.DOTALL,
+)
+IN_SPECS = re.compile(
+    r"passed (?P<path>\S+) of shape \w+\[(?P<shape>[\d,]*)\], where \S+ is bound to (?P<function>\S+)'s parameter"
+    r" '(?P<name>\w+)', corresponds to in_specs\S* of value P(?:artitionSpec)?\((?P<spec>.*?)\), which maps array axis"
+    r" (?P<dim>\d+) \(of size (?P<size>\d+)\) to mesh ax\w+ (?P<axes>.*?) \(of (?:total )?size (?P<parts>\d+)\)"
+)
+_AXIS_SIZE = re.compile(r"'(\w+)': (\d+)")
+BATCH = re.compile(r"^(data|batch|dp|ddp|replica\w*|d|x|i|devices?|fsdp)$")
+WEIGHT = re.compile(r"kernel|weight|bias|param|embed|scale|\bw\d*\b|\bb\d*\b|head", re.IGNORECASE)
+
+
+class _Uneven:
+    """A dimension, the parts that it is to have, and where that is written."""
+
+    def __init__(self, problem: Problem, found: dict[str, str | None], sizes: dict[str, int]) -> None:
+        self.problem = problem
+        self.dim, self.size, self.parts = (int(_either(found, name)) for name in ("dim", "size", "parts"))
+        self.shape = tuple(int(each) for each in re.findall(r"\d+", _either(found, "shape")))
+        self.spec = list(spec_of(found["spec"] or ""))
+        self.axes = self.spec[self.dim] if self.dim < len(self.spec) else ()
+        self.sizes = sizes
+        self.path = (found.get("name") or found.get("path") or "").strip()
+        self.is_result = "output" in (found.get("what") or "")
+        self.argument = self._argument()
+
+    def _argument(self) -> str:
+        alike = [each for each in self.problem.arguments if each.shape == self.shape and each.kind in ARRAYS]
+        named = [each for each in alike if self.path and each.name.endswith(self.path)]
+        used = {node.id for _, top in self.problem.expressions for node in ast.walk(top) if isinstance(node, ast.Name)}
+        near = [each for each in alike if each.root in used]
+        leaves = [each for each in near if "[" in each.name or "." in each.name] if self._is_mapped else []
+        found = next((each.name for each in (*named, *leaves, *near)), self.path)
+        return found or next((each.name for each in alike), "") or self._result()
+
+    def _result(self) -> str:
+        """A result by the key of its sharding in a dict."""
+        places = [call for _, call in self.problem.specs(self.spec)]
+        for _, node in self.problem.nodes:
+            if isinstance(node, ast.Dict):
+                for key, value in zip(node.keys, node.values, strict=True):
+                    if isinstance(key, ast.Constant) and any(each in places for each in ast.walk(value)):
+                        return f"result[{key.value!r}]"
+        return ""
+
+    @property
+    def _is_mapped(self) -> bool:
+        """True of a function that is called for each leaf of a tree."""
+        return any(
+            isinstance(node, ast.Call) and name_of(node.func) in ("map", "tree_map", "map_with_path")
+            for _, node in self.problem.expressions
+        )
+
+    @property
+    def is_weight(self) -> bool:
+        """True of a parameter of a model, as far as names tell."""
+        named = f"{self.argument} {self.path}"
+        return self.is_result or self.dim > 0 or bool(WEIGHT.search(named)) or not any(map(BATCH.match, self.axes))
+
+
+def _either(found: dict[str, str | None], name: str) -> str:
+    return found.get(name) or found.get(f"{name}2") or ""
+
+
+def explain(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain which dimension of which argument, and how it can still be sharded."""
+    found = said.groupdict()
+    sizes = {name: int(size) for name, size in _AXIS_SIZE.findall(found.get("mesh") or "")}
+    if not sizes:
+        axes = re.findall(r"\w+", found.get("axes") or "")
+        sizes = next((dict(mesh.mesh) for mesh in problem.meshes() if set(axes) <= {n for n, _ in mesh.mesh}), {})
+    uneven = _Uneven(problem, found, sizes)
+    what = uneven.argument or "the array"
+    over = ", ".join(map(repr, uneven.axes)) or "its mesh axes"
+    title = (
+        f"dimension {uneven.dim} of {what} has size {uneven.size}, which the {uneven.parts} devices along {over} do not"
+        " divide"
+    )
+    step = StoryStep(f"{what} has shape {uneven.shape}, and its spec is {text_of(tuple(uneven.spec))}", problem.place)
+    return Reason(title, uneven.argument, (step,), tuple(_candidates(uneven)))
+
+
+def _candidates(uneven: _Uneven) -> Iterator[Candidate]:
+    yield from _fewer_axes(uneven)
+    whole = [*_other_dimension(uneven), *_whole(uneven)] if uneven.size < uneven.parts else [*_whole(uneven)]
+    if uneven.is_weight:
+        yield from _by_leaf(uneven)
+        yield from whole
+        yield from _rounded(uneven)
+    elif uneven.problem.in_loop():
+        yield from _by_rows(uneven)
+        yield from _without_rest(uneven)
+        yield from _rounded(uneven)
+    elif uneven.size == 1:
+        yield from whole
+    else:
+        yield from _padded(uneven)
+        yield from _smaller_mesh(uneven)
+        yield from _rounded(uneven)
+        yield from _by_leaf(uneven)
+        yield from whole
+
+
+def _with_entry(uneven: _Uneven, axes: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [axes if dim == uneven.dim else each for dim, each in enumerate(uneven.spec)]
+
+
+def _written(uneven: _Uneven, spec: Sequence[Sequence[str]], title: str) -> Iterator[Candidate]:
+    problem = uneven.problem
+    for placed in problem.specs(uneven.spec):
+        yield Candidate(title, instead(placed, problem.spec_text(spec)))
+    # A helper that makes the spec of names is called with them.
+    for file, call in problem.expressions[1:2]:
+        if isinstance(call, ast.Call):
+            names = [each for each in call.args if isinstance(each, ast.Constant)]
+            if uneven.dim < len(names) and not spec[uneven.dim]:
+                yield Candidate(title, instead((file, names[uneven.dim]), "None"))
+
+
+def _fewer_axes(uneven: _Uneven) -> Iterator[Candidate]:
+    """The axes among several that divide the dimension."""
+    if len(uneven.axes) > 1:
+        for count in range(len(uneven.axes) - 1, 0, -1):
+            for axes in (uneven.axes[:count], uneven.axes[-count:]):
+                parts = math.prod(uneven.sizes.get(axis, 0) for axis in axes)
+                if parts > 1 and uneven.size % parts == 0:
+                    title = f"shard dimension {uneven.dim} over {', '.join(map(repr, axes))} only, which divide it"
+                    yield from _written(uneven, _with_entry(uneven, axes), title)
+
+
+def _other_dimension(uneven: _Uneven) -> Iterator[Candidate]:
+    """The axes on the next dimension that they divide."""
+    for dim in range(uneven.dim + 1, len(uneven.shape)):
+        taken = uneven.spec[dim] if dim < len(uneven.spec) else ()
+        if uneven.shape[dim] % uneven.parts == 0 and not taken:
+            spec = [*_with_entry(uneven, ()), *[()] * (len(uneven.shape) - len(uneven.spec))]
+            spec[dim] = uneven.axes
+            title = f"shard dimension {dim} (size {uneven.shape[dim]}) over {', '.join(map(repr, uneven.axes))} instead"
+            yield from _written(uneven, spec, title)
+            return
+
+
+def _whole(uneven: _Uneven) -> Iterator[Candidate]:
+    title = f"keep dimension {uneven.dim} unsharded; everything else keeps its sharding"
+    yield from _written(uneven, _with_entry(uneven, ()), title)
+
+
+def _condition(uneven: _Uneven, leaf: str) -> str:
+    """A condition on arrays that can be sharded so, as an expression."""
+    size = f"{leaf}.shape[{uneven.dim}] % {uneven.parts} == 0"
+    return f"{leaf}.ndim > {uneven.dim} and {size}"
+
+
+def placements(problem: Problem) -> Iterator[tuple[str, ast.Call, ast.expr]]:
+    """The calls of device_put in the user's frames, and their shardings."""
+    for file, call in problem.calls("device_put", "make_array_from_process_local_data"):
+        given = argument_of(call, 1, "device")
+        if name_of(call.func) != "device_put":
+            given = argument_of(call, 0, "sharding")
+        if given is not None:
+            yield file, call, given
+            return
+
+
+def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
+    """Each leaf of a tree sharded if it can be."""
+    problem = uneven.problem
+    for file, call, sharding in placements(problem):
+        subject = ast.unparse(call.args[0]) if call.args else "x"
+        text, spec = ast.unparse(sharding), problem.spec_name
+        is_named = isinstance(sharding, ast.Name)
+        mesh = f"{text}.mesh" if is_named else None
+        if isinstance(sharding, ast.Call) and name_of(sharding.func) == "NamedSharding" and sharding.args:
+            mesh = ast.unparse(sharding.args[0])
+        if mesh is None:
+            return
+        otherwise = f"{problem.named('NamedSharding')}({mesh}, {spec}())"
+        title = f"shard the leaves whose dimension {uneven.dim} the devices divide, and keep the others whole"
+        is_leaf = any(each.name == subject for each in problem.arguments)
+        if is_leaf:
+            chosen = f"{text} if {_condition(uneven, subject)} else {otherwise}"
+            yield Candidate(title, instead((file, sharding), chosen))
+        else:
+            chosen = f"jax.tree.map(lambda leaf: {text} if {_condition(uneven, 'leaf')} else {otherwise}, {subject})"
+            yield Candidate(title, instead((file, sharding), chosen))
+
+
+def _by_rows(uneven: _Uneven) -> Iterator[Candidate]:
+    """The sharding for batches that the devices divide; the last batch whole."""
+    for each in _by_leaf(uneven):
+        title = f"shard the batches whose rows {uneven.parts} divides; the other one, of {uneven.size}, stays whole"
+        yield Candidate(title, each.edits)
+
+
+def _without_rest(uneven: _Uneven) -> Iterator[Candidate]:
+    """The loop over full batches only."""
+    for file, node in uneven.problem.nodes:
+        match node:
+            case ast.Call(func=ast.Name("range"), args=[_, stop, step]):
+                end, by = ast.unparse(stop), ast.unparse(step)
+                text = f"{end} - {end} % {by}"
+                title = f"leave out the last batch, of {uneven.size} rows (drop_remainder)"
+                yield Candidate(title, instead((file, stop), text), is_other_data=True)
+
+
+def _rounded(uneven: _Uneven) -> Iterator[Candidate]:
+    """The size as it is written in the script, rounded to a multiple."""
+    rounded = -(-uneven.size // uneven.parts) * uneven.parts
+    literals: list[Placed] = [
+        (file, node)
+        for file, node in uneven.problem.nodes
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value == uneven.size
+    ]
+    title = f"make the size {rounded}, a multiple of {uneven.parts}"
+    if literals:
+        edits = together(*(instead(each, str(rounded)) for each in literals))
+        yield Candidate(title, edits, is_other_data=True)
+        if len(literals) > 1:
+            for each in literals[:2]:
+                yield Candidate(title, instead(each, str(rounded)), is_other_data=True)
+
+
+def _padded(uneven: _Uneven) -> Iterator[Candidate]:
+    """The argument of the call padded with zeros, and the result sliced."""
+    problem = uneven.problem
+    more = -uneven.size % uneven.parts
+    pad = ", ".join(f"(0, {more if dim == uneven.dim else 0})" for dim in range(len(uneven.shape)))
+    for file, node in problem.expressions[:1]:
+        if not isinstance(node, ast.Call) or name_of(node.func) in ("device_put", "make_array_from_process_local_data"):
+            continue
+        for argument in node.args:
+            if ast.unparse(argument) == uneven.argument or len(node.args) == 1:
+                edits = wrapped((file, argument), "jnp.pad(", f", ({pad}))")
+                back = "" if uneven.dim else f"[:{uneven.size}]"
+                title = f"pad {ast.unparse(argument)} with {more} rows of zeros"
+                sliced: Edits = wrapped((file, node), "", back)
+                yield Candidate(f"{title}, and slice the result", together(edits, sliced))
+                yield Candidate(title, edits)
+
+
+def _smaller_mesh(uneven: _Uneven) -> Iterator[Candidate]:
+    """A mesh of as many devices along the axis as divide the dimension."""
+    if len(uneven.axes) != 1 or len(uneven.sizes) != 1:
+        return
+    count = max(n for n in range(1, uneven.parts + 1) if uneven.size % n == 0)
+    if count < 2:
+        return
+    title = f"use {count} of the {uneven.parts} devices, which divide {uneven.size}"
+    for file, node in uneven.problem.nodes:
+        match node:
+            case ast.Call(func=function, args=[shape, *_]) if name_of(function) == "make_mesh":
+                if any(each.arg == "devices" for each in node.keywords):
+                    continue
+                end = (node.end_lineno or node.lineno, (node.end_col_offset or 1) - 1)
+                added = Edit(file, *end, *end, f", devices=jax.devices()[:{count}]")
+                yield Candidate(title, (*instead((file, shape), f"({count},)"), added))
+            case ast.Call(func=function, args=[devices, *_]) if name_of(function) == "Mesh":
+                yield Candidate(title, instead((file, devices), f"jax.devices()[:{count}]"))
+
+
+SCATTERED = re.compile(
+    r"(?P<what>tiled (?:reduce_scatter|psum_scatter)) operand scatter dimension size (?P<size>\d+) must be divisible by"
+    r" shard_count (?P<parts>\d+)|reduce_scatter operand scatter dimension size (?P<size2>\d+)"
+)
+
+
+def explain_scattered(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a psum_scatter of a dimension that the devices do not divide."""
+    size, parts = int(said["size"] or said["size2"]), int(said["parts"] or 0)
+    title = f"psum_scatter splits a dimension of size {size} among {parts} devices, which do not divide it"
+    candidates = []
+    for file, call in problem.calls("psum_scatter"):
+        axis = argument_of(call, 1, "axis_name")
+        if call.args and axis is not None and parts:
+            dim = argument_of(call, 2, "scatter_dimension")
+            number = dim.value if isinstance(dim, ast.Constant) and isinstance(dim.value, int) else 0
+            operand = ast.unparse(call.args[0])
+            pads = f"[(0, {-size % parts} if d == {number} else 0) for d in range({operand}.ndim)]"
+            edits = wrapped((file, call.args[0]), "jnp.pad(", f", {pads})")
+            candidates.append(Candidate(f"pad {operand} to {size + -size % parts} with zeros", edits))
+    return Reason(title, "", (StoryStep("the dimension is split evenly", problem.place),), tuple(candidates))

@@ -1,0 +1,64 @@
+"""Errors of scripts: the line, the argument, and a first remedy with which plain JAX runs a copy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+from shardscope.inspector.experiments.edited import applied
+from shardscope.inspector.ir.program import SourceFile
+from shardscope.inspector.trace_errors.remedies import explained_run
+from shardscope.inspector.trace_errors.trying import Command, differing
+
+pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
+
+ERRORS = Path(__file__).parents[2] / "tools" / "threads" / "errors"
+
+SCRIPTS = {
+    "last_batch": ("batch[0]", "yield jax.device_put(", "P('data')|data_sharding if"),
+    "constraint_too_long": ("x", '"data", None)', '"data")'),
+    "two_devices": ("params['b']", "print(forward", "NamedSharding(mesh, P())"),
+    "psum_in_jit": ("dp", "pmean(grads", "grads = grads"),
+    "explicit_matmul": ("", "return h @ w2", "jax.P('dp', None)"),
+}
+"""A program, the argument, words of the line that failed or is edited, and words of the edit."""
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_first_remedy_runs_under_plain_jax(name: str, tmp_path: Path) -> None:
+    argument, line, words = SCRIPTS[name]
+    script = ERRORS / f"{name}.py"
+    found = explained_run(Command(str(script), devices=8))
+    assert found is not None
+    assert found.argument == argument
+    assert found.where.line is not None
+    assert line in script.read_text().splitlines()[found.where.line - 1]
+    fix = found.fixes[0]
+    assert fix.helps
+    text = applied(SourceFile(str(script), script.read_bytes()), list(fix.edits))
+    assert text is not None
+    assert any(each in text.decode() for each in words.split("|"))
+    copy = tmp_path / script.name
+    copy.write_bytes(text)
+    flags = "--xla_force_host_platform_device_count=8"
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+    for path, status in ((script, 1), (copy, 0)):
+        ended = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, check=False)
+        assert ended.returncode == status, ended.stderr.decode()[-2000:]
+
+
+@pytest.mark.once
+def test_values_that_differ() -> None:
+    """Rounding does not count, the shape of what is printed does, that of a variable does not."""
+    one = {"print#0 argument 0": [[2], "float32", [[1, 0], [1, 0], [1, 0]]], "f#0 x": [[2], "float32", [[1, 0]] * 3]}
+    near = json.loads(json.dumps(one).replace("[[1, 0]", "[[1.00001, 0]"))
+    far = json.loads(json.dumps(one).replace("[[1, 0]", "[[1.1, 0]"))
+    other_shape = json.loads(json.dumps(one).replace("[2]", "[3]"))
+    assert differing(one, near) == ([], 2)
+    assert differing(one, far) == (list(one), 2)
+    assert differing(one, other_shape) == (["print#0 argument 0"], 1)
