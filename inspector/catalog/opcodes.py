@@ -14,8 +14,3 @@ HLO_ELEMENTWISE = frozenset(
     for name in group.split()
 )
 """Opcodes that give element i of their result from elements i of their operands."""
-
-HLO_UNCHANGED = frozenset(
-    {"copy", "opt-barrier", "all-reduce-done", "all-gather-done", "async-update", "add-dependency"}
-)
-"""Opcodes whose result is their first operand, with the same tuples around it."""

@@ -26,7 +26,7 @@ from ..links.operation_ids import spans_of_tags, tags_at
 from ..links.source_positions import frames_at
 from ..report import Origin, Pass, SourcePosition
 from .origin import direction_of
-from .written_sums import ELEMENTWISE, HANDED_ON, MAX_STEPS, averages, is_of_gradients
+from .written_sums import ELEMENTWISE, HANDED_ON, MAX_STEPS, averages, is_handed_on, is_of_gradients
 
 CUSTOM_CALL = "stablehlo.custom_call"
 
@@ -182,7 +182,7 @@ def _root(flow: JaxprFlow, value: At) -> At | None:
         body = flow.body(place)
         if body is not None and position < len(flow.jaxprs[body].outputs):
             value = At(body, flow.jaxprs[body].outputs[position], (*value.calls, place))
-        elif place.equation.primitive in HANDED_ON and place.equation.inputs:
+        elif place.equation.inputs and is_handed_on(place):
             value = At(place.jaxpr, place.equation.inputs[0], value.calls)
         else:
             return None

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import math
 
+from ..catalog.spellings import primitives_of
 from ..dataflow.jaxpr import At, JaxprFlow
+from ..dataflow.meaning import POINTWISE, SAME, STRAIGHT, Does, does
 from ..ir.jaxpr import literal_in
 from ..ir.jaxpr_text import EquationPlace
 
-HANDED_ON = frozenset(
-    {"convert_element_type", "transpose", "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "copy", "copy_p"}
-    | {"slice", "dynamic_slice", "optimization_barrier", "name", "pvary", "pcast", "reduced_vary_cast", "preduced"}
-    | {"sharding_constraint", "reshard", "mesh_cast", "all_gather", "all_gather_invariant", "all_gather_reduced"}
-)
-"""Primitives whose result is their first operand in another form, or a part of it."""
+HANDED_ON = SAME | Does.REPEAT | Does.SLICE
+"""Operations whose result is their first operand in another form, or a part of it."""
+
+GATHERS = primitives_of("all-gather")
+"""Primitives that bring its blocks together."""
 
 MAX_STEPS = 40
 """Equations that are followed back to an argument."""
 
-ELEMENTWISE = frozenset(
-    {
-        "add",
-        "add_any",
-        "sub",
-        "mul",
-        "div",
-        "neg",
-        "sqrt",
-        "rsqrt",
-        "square",
-        "integer_pow",
-        "pow",
-        "abs",
-        "sign",
-        "max",
-    }
-    | {"min", "select_n", "psum", "psum_invariant", "reduce_scatter"}
-)
-"""Primitives of optimizers on gradients, and those that sum gradients."""
+ELEMENTWISE = POINTWISE | Does.SUM
+"""Operations of optimizers on gradients, and those that sum gradients."""
+
+
+def is_handed_on(place: EquationPlace, also: Does = STRAIGHT) -> bool:
+    """Return whether an equation hands its operand on, in one device's blocks or as a whole, or is of another class."""
+    primitive = place.equation.primitive
+    return primitive in GATHERS or not does(primitive) & ~(HANDED_ON | also)
 
 
 def is_of_gradients(flow: JaxprFlow, place: EquationPlace) -> bool:
@@ -60,7 +49,7 @@ def _is_from_backward(flow: JaxprFlow, value: At) -> bool:
         if body is not None and position < len(flow.jaxprs[body].outputs):
             before = [At(body, flow.jaxprs[body].outputs[position])]
         else:
-            known = place.equation.primitive in ELEMENTWISE | HANDED_ON
+            known = is_handed_on(place, ELEMENTWISE)
             before = [At(place.jaxpr, name) for name in place.equation.inputs] if known else []
         waiting += [each for each in before if each not in seen]
         seen.update(before)

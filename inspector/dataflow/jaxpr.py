@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from ...parsers.record import Record
 from ..catalog.spellings import CALLED, CALLS, SCOPES
@@ -11,7 +11,7 @@ from ..ir.jaxpr_text import EquationPlace, JaxprText, JaxprUses
 from ..ir.types import JaxType
 from ..report import FindingPlace, SourcePosition
 from .graph import AnyUse, Output
-from .meaning import Does, meaning_of
+from .meaning import Does, does, meaning_of
 
 Calls = tuple[EquationPlace, ...]
 """The calls through which one came into a body, outermost first."""
@@ -129,14 +129,14 @@ class JaxprFlow(JaxprUses):
         inputs = equation.inputs
         return At(calls[0].jaxpr, inputs[position], value.calls[:-1]) if position < len(inputs) else None
 
-    def onward(self, value: At, primitives: Collection[str]) -> Iterator[At]:
-        """Yield the uses of a value through these primitives of equal size, in bodies and behind them too."""
+    def onward(self, value: At, through: Does) -> Iterator[At]:
+        """Yield the uses of a value through these operations of equal size, in bodies and behind them too."""
         type = self.type_of(value)
         size = None if type is None else type.array.elements
         for place, position in self.used.get((value.jaxpr, value.name), ()):
             inside = tuple(self.inside(place, position))
             yield from (At(body, name) for body, name in inside)
-            if not inside and place.equation.primitive in primitives:
+            if not inside and not does(place.equation.primitive) & ~through:
                 outputs = place.equation.outputs
                 yield from (At(place.jaxpr, each.name) for each in outputs if each.type.array.elements == size)
         for position in self.returned.get((value.jaxpr, value.name), ()):

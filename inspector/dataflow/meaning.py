@@ -11,7 +11,18 @@ from enum import Flag, auto
 from functools import lru_cache
 
 from ...parsers.record import Record
-from ..catalog.spellings import CALLS, CONSTRAINTS, DONES, HLO_OPCODES, PRIMITIVES, SCOPES, STABLEHLO_OPS, STARTS, TABLE
+from ..catalog.spellings import (
+    CALLS,
+    CONSTRAINTS,
+    DONES,
+    HLO_OPCODES,
+    KIND_OF,
+    PRIMITIVES,
+    SCOPES,
+    STABLEHLO_OPS,
+    STARTS,
+    TABLE,
+)
 
 
 class Does(Flag):
@@ -47,6 +58,8 @@ class Does(Flag):
     """Sums of products of two operands."""
     SEND = auto()
     """Elements come from other devices."""
+    SUM = auto()
+    """Elements of all devices become one, on each of them or on one."""
     CALL = auto()
     """The results of a computation that is given the operands."""
     DEVICE = auto()
@@ -70,7 +83,7 @@ POINTWISE = Does.POINTWISE | Does.ADD | Does.SCALE
 ELEMENTWISE = Does.FORWARD | Does.REQUEST | Does.CAST | POINTWISE
 """Element i is made of elements i."""
 
-MOVES = SAME | Does.REPEAT | Does.SLICE | Does.PLACE | Does.SEND | Does.DEVICE | Does.MAKE
+MOVES = SAME | Does.REPEAT | Does.SLICE | Does.PLACE | Does.SEND | Does.SUM | Does.DEVICE | Does.MAKE
 """Elements that are handed on, to other places or other devices, and not computed."""
 
 
@@ -90,7 +103,7 @@ OPAQUE = Meaning(Does.OPAQUE)
 
 _CLASSES: Mapping[Does, str] = {
     Does.FORWARD: "copy copy_start tuple get_tuple_element opt_barrier optimization_barrier domain name async_start"
-    " stop_gradient call_start return",
+    " stop_gradient call_start",
     Does.CAST: "bitcast_convert bitcast_convert_type convert convert_element_type reduce_precision stochastic_convert",
     Does.RESHAPE: "bitcast reshape dynamic_reshape transpose squeeze expand_dims reverse rev",
     Does.REPEAT: "broadcast broadcast_in_dim dynamic_broadcast_in_dim tile",
@@ -141,7 +154,9 @@ def _table() -> Iterator[tuple[str, Meaning]]:
         for name in (rule.primitive, *rule.aliases):
             if rule.is_cast:
                 yield name, Meaning(Does.FORWARD)
-    yield from ((_plain(name), Meaning(Does.SEND)) for name in (*HLO_OPCODES, *STARTS, *STABLEHLO_OPS, *PRIMITIVES))
+    for spelled in (HLO_OPCODES, STARTS, STABLEHLO_OPS, PRIMITIVES):
+        for name, kind in spelled.items():
+            yield _plain(name), Meaning(Does.SUM if KIND_OF[kind].reduces else Does.SEND)
     yield from ((_plain(name), Meaning(Does.FORWARD)) for name in DONES)
     yield from _BY_POSITION.items()
 

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.record import Record
+from ..dataflow.meaning import SAME, Does, does
 from .execution import MIRRORED, count
 
 MAX_STEPS = 150
 """Most instructions that are looked at for one value: a counter is a few steps away, or it is none."""
 
-TRANSPARENT = frozenset({"copy", "bitcast", "convert", "reshape", "opt-barrier", "broadcast", "copy-done"})
-"""Opcodes that pass a scalar on as it is."""
+TRANSPARENT = SAME | Does.REPEAT
+"""Operations that pass a scalar on as it is."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 """A number of 64 bits."""
@@ -76,7 +77,7 @@ def _test(condition: Computation, module: HloModule) -> Test | None:
             environment = {number: evaluation.operand(root, number) for number in range(len(root.operands))}
             root = called.root
         else:
-            through = root.opcode in TRANSPARENT and root.operands
+            through = not does(root.opcode) & ~TRANSPARENT and root.operands
             root = root.computation.instruction(root.operands[0]) if through else None
     if root is None or root.opcode != "compare":
         return None
@@ -130,7 +131,7 @@ class _Evaluation:
                 return _sum(self.operand(instruction, 0), -right) if isinstance(right, int) else None
             case "fusion" | "call":
                 return self._call(instruction)
-            case opcode if opcode in TRANSPARENT:
+            case opcode if not does(opcode) & ~TRANSPARENT:
                 return self.operand(instruction, 0)
         return None
 

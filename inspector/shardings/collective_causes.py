@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from ...parsers.hlo import HloModule, Instruction
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.origin import last_components, merged_parts
+from ..dataflow.meaning import SAME, all_do, does
 from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.program import Program
@@ -34,9 +35,6 @@ from .sharded_dimensions import placed_at
 from .table import propagated
 from .taken_by import HANDED_ON, taken_by
 from .why import overlap
-
-PASSING = frozenset({"transpose", "convert", "reshape", "sharding_constraint", "optimization_barrier"})
-"""Operations that only hand on what is moved."""
 
 MAX_STEPS = 3
 """Operations in a row that are followed through those."""
@@ -145,7 +143,10 @@ def _hands_on(module: HloModule, instruction: Instruction) -> bool:
     """Return whether an instruction, or each one fused in it, only passes a value on."""
     called = [module.computation(name) for name in instruction.callees.get("calls", ())]
     inside = [each.opcode for body in called if body is not None for each in body.instructions]
-    return {instruction.opcode} <= HANDED_ON or (bool(inside) and {*inside} - {"parameter"} <= HANDED_ON)
+    fused = [opcode for opcode in inside if opcode != "parameter"]
+    if instruction.opcode == "tuple":
+        return False
+    return all_do([instruction.opcode], HANDED_ON) or (bool(inside) and all_do(fused, HANDED_ON))
 
 
 def _at_others_of_it(
@@ -206,7 +207,7 @@ def _returns(flow: Dataflow, row: int) -> bool:
 
 
 def _passes(flow: Dataflow, row: int) -> bool:
-    return flow.rows[row].name.rpartition(".")[2] in PASSING
+    return not does(flow.rows[row].name) & ~SAME
 
 
 def _at_a_source(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...parsers.mlir import TensorType
+from ..dataflow.meaning import SAME, Does, does
 from .dataflow import Dataflow, Node
 
 BACKWARD = "transpose("
@@ -61,13 +62,7 @@ def _made(flow: Dataflow, value: Node, user: int) -> Sequence[Node]:
 def _keeps_elements(flow: Dataflow, row: int) -> bool:
     """Return whether an operation is elementwise, or only changes the order of dimensions."""
     rule = flow.records.rule(flow.rows[row])
-    if flow.rows[row].name.rpartition(".")[2] in (
-        "broadcast_in_dim",
-        "optimization_barrier",
-        "sharding_constraint",
-        "reshape",
-        "transpose",
-    ):
+    if not does(flow.rows[row].name) & ~(SAME | Does.REPEAT):
         return True
     if rule is None:
         return False

@@ -6,18 +6,14 @@ from collections.abc import Iterator
 
 from ...parsers.hlo import Instruction
 from ...parsers.hlo.graph import Graph
+from ..dataflow.meaning import SAME, Does, does
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tags_in
 from ..report import Collective
 
-HANDED_ON = frozenset(
-    {"copy", "copy-start", "copy-done", "bitcast", "convert", "transpose", "all-gather", "all-gather-start"}
-    | {"all-gather-done", "all-to-all", "collective-permute", "collective-permute-start", "collective-permute-done"}
-)
-"""Opcodes of HLO that hand on a value, to other devices or in another layout."""
-
-UNCHANGED = HANDED_ON | {"all-to-all-done", "async-done", "get-tuple-element", "reshape", "tuple"}
+HANDED_ON = SAME | Does.SEND
+"""Operations that hand on a value, to other devices or in another layout."""
 
 MAX_VISITED = 60
 """Instructions that are followed from one collective."""
@@ -40,7 +36,7 @@ def taken_by(stage: ParsedStage, collective: Collective) -> frozenset[int]:
             if user in seen:
                 continue
             seen.add(user)
-            if user.opcode in UNCHANGED or user.opcode == "parameter":
+            if user.opcode == "parameter" or not does(user.opcode) & ~HANDED_ON:
                 waiting.append(user)
             else:
                 found.update(tags_in(stage, user.span))

@@ -11,6 +11,7 @@ import pytest
 from shardscope.inspector.communication.gradients import gradients_of
 from shardscope.inspector.dataflow.hlo import MAX_CALLS, HloFlow, HloUse, HloValue
 from shardscope.inspector.dataflow.jaxpr import At, JaxprFlow
+from shardscope.inspector.dataflow.meaning import Does
 from shardscope.inspector.dataflow.sources import Place, ValueFlow
 from shardscope.inspector.findings.rules.ss10_wide_dtype_collective import _narrowed
 from shardscope.inspector.findings.support.blocks import _of_product
@@ -388,7 +389,7 @@ def test_onward_uses_have_as_many_elements() -> None:
         ("b", "s", "c", "d"),
     )
     flow = JaxprFlow(print_jaxpr(JaxprProgram((), (outer, inner))))
-    taken = {"neg", "reduce_sum"}
+    taken = Does.SCALE | Does.REDUCE
     assert set(flow.onward(At(0, "a"), taken)) == {At(0, "b"), At(1, "i")}
     assert set(flow.onward(At(1, "i"), taken)) == {At(1, "o")}
     assert set(flow.onward(At(1, "o"), taken)) == {At(0, "d")}

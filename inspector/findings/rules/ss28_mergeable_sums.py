@@ -12,6 +12,7 @@ from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
 from ...dataflow.graph import Output
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
+from ...dataflow.meaning import Does
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Report, SourcePosition
 from ...units import known_sum
@@ -25,8 +26,8 @@ from ..support.kept_by_one import is_added_to, kept_by_one
 
 MAX_STEPS = 100
 
-UNCHANGED = ("copy", "bitcast", "reshape", "transpose")
-"""Opcodes with which a sum stays a sum of as many bytes."""
+UNCHANGED = Does.FORWARD | Does.RESHAPE
+"""Operations with which a sum stays a sum of as many bytes."""
 
 
 _Key = tuple[int, ArrayType | None, tuple[Frame, ...]]
@@ -150,7 +151,7 @@ def _only_use(flow: HloFlow, value: HloValue) -> HloUse | None:
         use = uses[0] if len(uses) == 1 else None
         if use is None or isinstance(use, Output):
             return None
-        if isinstance(use, HloUse) and use.instruction.opcode not in UNCHANGED and not _is_scaled(flow, use):
+        if isinstance(use, HloUse) and flow.does(use) & ~UNCHANGED and not _is_scaled(flow, use):
             return use
         value = use.result if isinstance(use, HloUse) else use
     return None
