@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ...parsers.errors import ShardscopeError
 from ..targets.target import Target
+from .guardian import run_guarded
 from .protocol import bootstrap
 
 DEFAULT_DEVICES = 8
@@ -55,7 +56,7 @@ def packages_of(interpreter: str) -> Mapping[str, str]:
     """
     command = bootstrap.command(interpreter, "main:list_packages")
     try:
-        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False, stdin=subprocess.DEVNULL)
+        done = run_guarded(command, b"", TIMEOUT_S)
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         why = getattr(error, "strerror", None) or "it does not run as a Python interpreter"

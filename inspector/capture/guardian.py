@@ -7,7 +7,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,25 @@ from types import TracebackType
 from .guarding import DISMISSED, MARK
 
 PROGRAM = str(Path(__file__).with_name("guarding.py"))
+
+
+def run_guarded(command: Sequence[str], data: bytes, timeout: float) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end, with bytes on its standard input; a guardian ends it if this process is killed.
+
+    Raises:
+        OSError: it cannot be started. SubprocessError: it takes longer.
+    """
+    with Guardian() as guardian:
+        environment = guardian.environment(os.environ)
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
+            guardian.watch(process.pid)
+            try:
+                stdout, stderr = process.communicate(data, timeout=timeout)
+            except BaseException:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
 class Guardian:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.guardian import Guardian
-from shardscope.inspector.capture.guarding import MARK
+from shardscope.inspector.capture.guarding import MARK, by_proc
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows a process's environment")
@@ -25,3 +28,23 @@ def test_a_guardian_is_not_ended_by_another_one(monkeypatch: pytest.MonkeyPatch)
         assert guardian.environment(os.environ)[MARK] == f":outer:{guardian._mark}"
         assert guardian.environment({}) == {MARK: f":{guardian._mark}"}
         assert guardian._mark
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are listed from /proc")
+def test_a_guarded_command_ends_with_its_front(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    sleeping = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(100)"
+    program = (
+        "import sys; from shardscope.inspector.capture.guardian import run_guarded;"
+        f" run_guarded([sys.executable, '-c', {sleeping!r}], b'', 100)"
+    )
+    front = subprocess.Popen([sys.executable, "-c", program])
+    deadline = time.monotonic() + 60
+    while not (file.is_file() and file.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    front.kill()
+    front.wait()
+    while int(file.read_text()) in {pid for pid, _, _ in by_proc()}:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
