@@ -73,8 +73,31 @@ def _compared(output: Output, expected: list[Array], whole: Array, found: list[A
         each is first or np.array_equal(each, first, equal_nan=True) for each in found
     )
     return ComparedOutput(
-        output.path, output.shape, error, tuple(differing), elements, expected[0].size, scale, is_alike
+        output.path,
+        output.shape,
+        error,
+        tuple(differing),
+        elements,
+        expected[0].size,
+        scale,
+        is_alike,
+        _projections(output, found),
     )
+
+
+def _projections(output: Output, parts: list[Array]) -> tuple[float, float, float] | None:
+    """The norm of an output that is put together from its blocks, and its products with two fixed random vectors."""
+    whole: Array = np.zeros(output.shape, parts[0].dtype)
+    if whole.dtype.kind == "c":
+        return None
+    for part, block in zip(parts, output.blocks, strict=True):
+        if part.shape != whole[block].shape:  # the program is not partitioned yet
+            return None
+        whole[block] = part
+    flat = np.nan_to_num(whole.astype(np.float64)).reshape(-1)
+    random = np.random.default_rng(0)
+    first, second = (float(flat @ random.standard_normal(flat.size)) for _ in range(2))
+    return float(np.linalg.norm(flat)), first, second
 
 
 def _scale(array: Array) -> float:

@@ -21,21 +21,33 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from shardscope.commands.capturing import add_capture_options, capture_side, complain, is_kept, request_of, settings_of
+from shardscope.commands.capturing import (
+    add_capture_options,
+    add_validation_option,
+    beginning,
+    capture_side,
+    complain,
+    is_kept,
+    request_of,
+    settings_of,
+)
 from shardscope.commands.git_revision import checked_out
 from shardscope.commands.numbers import whole
 from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
 from shardscope.commands.progress import progress
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.model import CaptureError
+from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Fingerprint
 from shardscope.inspector.diff.passes import pass_changes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import renderer
+from shardscope.inspector.render.validation import pair_lines
 from shardscope.policies import policy_of
+from shardscope.terminal import say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -67,6 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--pass", dest="pass_name", metavar="PASS", help="show what this XLA pass changes in A: its name or number"
     )
     parser.add_argument("--live", action="store_true", help="run both sides, and compare the values of their outputs")
+    add_validation_option(parser)
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 when communication differs")
     add_output_options(parser, "diff")
 
@@ -86,10 +99,11 @@ def run(options: argparse.Namespace) -> ExitCode:
             request = _at_revision(request, options.before, options.git, stack)
         # Settings that say what they may not are reported before anything is captured.
         policies = policy_of(settings_of(options.before)), policy_of(settings_of(after))
-        one = capture_side(options.before, request, quiet=options.quiet)
+        begin = beginning(options)
+        one = capture_side(options.before, request, quiet=options.quiet, begin=begin)
         if (failed := exit_code(one)) != ExitCode.DONE:
             return complain("A", one, failed)
-        other = capture_side(after, _request(options, after, "b"), quiet=options.quiet)
+        other = capture_side(after, _request(options, after, "b"), quiet=options.quiet, begin=begin)
         if (failed := exit_code(other)) != ExitCode.DONE:
             return complain("B", other, failed)
         with progress("comparing", quiet=options.quiet):
@@ -100,7 +114,15 @@ def run(options: argparse.Namespace) -> ExitCode:
         after=_titled(found.after, options.with_b),
     )
     write_diff(found, options)
-    return ExitCode.FINDINGS if options.exit_code and found.communication_differs else ExitCode.DONE
+    is_wrong = options.validate and _validated(one, other)
+    return ExitCode.FINDINGS if is_wrong or (options.exit_code and found.communication_differs) else ExitCode.DONE
+
+
+def _validated(one: Capture, other: Capture) -> bool:
+    """Report whether both sides compute what was written, and the same; return whether one does not."""
+    lines = list(pair_lines(one.validation, other.validation))
+    say("\n".join(printable(line.text) for line in lines))
+    return any(line.role == "error" for line in lines)
 
 
 def _of_pass(options: argparse.Namespace) -> ExitCode:

@@ -253,6 +253,7 @@ class ComparedOutput:
 
     `error` is the largest difference, in multiples of the output's largest element, `scale`. `devices` are those whose
     block differs, in up to `elements` of its `block` elements; `is_alike` is true if all have the same wrong block.
+    `projections` are those of the compiled program's output, as in `OutputSummary`.
     """
 
     path: str
@@ -263,6 +264,7 @@ class ComparedOutput:
     block: int = 0
     scale: float = 1.0
     is_alike: bool = False
+    projections: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
