@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..capture.model import Validation
-from ..diff.validations import compare_validations
 from ..units import format_seconds, plural
 from .table import Piece
 
@@ -37,7 +36,7 @@ def same_text(found: Validation) -> str:
     if found.kernels:
         text += f"; kernels not looked into: {', '.join(found.kernels)}"
     if found.not_finite:
-        text += f"; not finite (NaN or infinity) in both: {_listed(found.not_finite)}"
+        text += f"; not finite (NaN or infinity) in both: {listed(found.not_finite)}"
     return text
 
 
@@ -74,26 +73,12 @@ def _difference(found: Validation) -> Iterator[Piece]:
         yield Piece(f"  reproduction: {found.reproduction}")
 
 
-def pair_lines(before: Validation | None, after: Validation | None) -> Iterator[Piece]:
-    """Each side of a diff by itself, and whether both compute the same."""
-    for side, found in (("A", before), ("B", after)):
-        if found is not None:
-            for piece in validation_lines(found):
-                yield Piece(f"{side}: {piece.text}" if not piece.text.startswith(" ") else piece.text, piece.role)
-    pair = compare_validations(before, after)
-    if pair.reason:
-        yield Piece(f"A and B not compared by values: {pair.reason}", "warning")
-    elif pair.differing:
-        yield Piece(f"A and B compute something else, off by {pair.error:.1g}: {_listed(pair.differing)}", "error")
-    else:
-        yield Piece(f"A and B compute the same: {plural(pair.outputs, 'output')}, {pair.error:.0e}", "good")
-
-
 def time_text(found: Validation) -> str:
     """The time that it took."""
     return f"evaluated in {format_seconds(found.seconds)}"
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def listed(names: tuple[str, ...]) -> str:
+    """The first of some names, and how many more there are."""
     more = f" and {len(names) - MAX_OUTPUTS} more" if len(names) > MAX_OUTPUTS else ""
     return f"{', '.join(names[:MAX_OUTPUTS])}{more}"

@@ -45,7 +45,7 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import renderer
-from shardscope.inspector.render.validation import pair_lines
+from shardscope.inspector.render.validated_pair import pair_lines
 from shardscope.policies import policy_of
 from shardscope.terminal import say
 
