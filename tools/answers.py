@@ -83,12 +83,13 @@ def table(answers: list[Answer]) -> str:
     lines = [
         "# Answers",
         "",
-        f"**{len(answers)} programs: {score}.**",
+        f"**{len(answers)} of {len(list(ERRORS.glob('*.py')))} programs asked: {score}.**",
         "",
         "Programs as users post them, written anew from public threads where one is named; `tools/answers.py` asks",
         "`shardscope trace --devices 8` why each fails. *At once*: the cause is named, and the first remedy, applied",
         "to a copy, runs under plain JAX. *Partly*: the cause is named, no edit found. *Wrong*: the edit does not",
-        "run. The programs are in `tools/threads/errors`.",
+        "run. The programs are in `tools/threads/errors`; those that were not asked this time have no row, and",
+        "the score does not count them.",
         "",
         "| program | thread | question | answer | remedy, as tried | truth | |",
         "|---|---|---|---|---|---|---|",
@@ -110,6 +111,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the programs")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="write the table of those that are named")
     options = parser.parse_args()
     scripts = [each for each in sorted(ERRORS.glob("*.py")) if not options.names or each.stem in options.names]
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -117,8 +119,8 @@ def main() -> None:
         for each in pool.map(lambda script: answer(script, options.python), scripts):
             print(f"{each.grade:8} {each.name}: {each.said} / {each.remedy}", flush=True)
             answers.append(each)
-    if not options.names:
-        TABLE.write_text(table(answers))
+            if not options.names or options.write:
+                TABLE.write_text(table(answers))
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ async def test_why_a_function_does_not_trace(tmp_path: Path) -> None:
     )
     async with app.run_test(size=(200, 50)) as pilot:
         driver = Driver(app, pilot)
-        await driver.until(lambda: isinstance(app.screen, MainScreen) and "why tracing fails" in driver.text)
+        await driver.until(lambda: isinstance(app.screen, MainScreen) and "why it fails" in driver.text)
         for words in ("the value is varying already", "script.py:5", "traces", "+fn = jax.shard_map(lambda a: a, mesh"):
             assert words in driver.text
 
