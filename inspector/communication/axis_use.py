@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..collectives.context import context_of
 from ..ir.program import Program
 from ..report import ShardedValue, StrategyTotal
 from ..report.axes import AxisUse, Part, Run
@@ -28,16 +29,25 @@ def axes_used(
     arguments = [each for each in shardings if each.role == "argument" and each.sharding is not None]
     if not sizes or not arguments:
         return ()
-    kinds = {each.name: kind for kind, each in _kinds(arguments, weights_of(program))}
+    trains = context_of(program).differentiated
+    kinds = {each.name: kind for kind, each in _kinds(arguments, weights_of(program), trains=trains)}
     return tuple(_use(name, size, arguments, kinds, totals) for name, size in sizes.items())
 
 
-def _kinds(arguments: Sequence[ShardedValue], trained: Iterable[str]) -> Iterator[tuple[str, ShardedValue]]:
-    """Each argument with what it is: a parameter, a part of an optimizer's state, or data."""
+def _kinds(
+    arguments: Sequence[ShardedValue], trained: Iterable[str], *, trains: bool
+) -> Iterator[tuple[str, ShardedValue]]:
+    """Each argument with what it is: a parameter, a part of an optimizer's state, or data.
+
+    Where nothing is trained, trees hold parameters, and arrays by themselves are data, as a batch or a cache.
+    """
     trained = set(trained)
     known: list[tuple[tuple[str, ...], ShardedValue]] = []
     for each in arguments:
         steps = tuple(_STEP.findall(each.name))
+        if not trains:
+            yield "parameters" if steps else "data", each
+            continue
         if each.name not in trained:
             yield "data", each
             continue
