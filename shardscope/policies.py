@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 from shardscope.configuration import TABLE, Configuration, Found
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.findings.rule import Rule
-from shardscope.inspector.findings.rules import rule_named
+from shardscope.inspector.findings.rules import RULES, rule_named
 from shardscope.parsers.errors import ShardscopeError
 
 
@@ -54,7 +55,9 @@ def _rule(name: str) -> Rule:
     """The rule of that id or slug."""
     rule = rule_named(name)
     if rule is None:
-        raise ShardscopeError(f"unknown rule {name!r}; `shardscope rules` lists them")
+        near = get_close_matches(name, [text for each in RULES for text in (each.id, each.slug)], n=1)
+        meant = f"did you mean {near[0]}?" if near else "`shardscope rules` lists them"
+        raise ShardscopeError(f"unknown rule {name!r}; {meant}")
     return rule
 
 

@@ -53,6 +53,8 @@ VALUES: dict[type[Event], tuple[str, str]] = {
     Differences: ("values", "compared"),
     Summaries: ("values", "summaries"),
     sent.Timings: ("seconds", "timings"),
+    sent.OtherPrograms: ("values", "others"),
+    sent.Imported: ("files", "files"),
 }
 """The one field of an event, and the field of a Capture that holds its value."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from ...parsers.errors import ShardscopeError
@@ -67,7 +68,9 @@ def parse_target(text: str) -> Target:
         case "cpu" | "local":
             behind = f"a number of devices, at most {MAX_DEVICES}," if platform == "cpu" else "nothing"
             raise _error(text, f"{platform} takes {behind} after it")
-    raise _error(text, "targets are cpu, cpu:N, local, tpu:CHIP:SHAPE and gpu:CHIP:N")
+    near = get_close_matches(platform, ("cpu", "local", "tpu", "gpu"), n=1)
+    meant = f"did you mean {':'.join((near[0], *parts))}? " if near else ""
+    raise _error(text, f"{meant}targets are cpu, cpu:N, local, tpu:CHIP:SHAPE and gpu:CHIP:N")
 
 
 def _described(text: str, platform: Literal["tpu", "gpu"], parts: list[str]) -> Target:
@@ -75,7 +78,8 @@ def _described(text: str, platform: Literal["tpu", "gpu"], parts: list[str]) -> 
     chip = chips.get(parts[0].lower()) if parts else None
     if chip is None:
         named = f"unknown {platform.upper()} {parts[0]!r}" if parts and parts[0] else f"add a {platform.upper()}"
-        raise _error(text, f"{named}; known: {', '.join(chips)}")
+        near = get_close_matches(parts[0].lower(), chips, n=1) if parts else []
+        raise _error(text, f"{named}; {f'did you mean {near[0]}? ' if near else ''}known: {', '.join(chips)}")
     cores = platform == "tpu" and len(parts) == 3 and parts[2] == "cores"
     match = _PART.fullmatch(parts[1]) if len(parts) == 2 + cores else None
     if match is None or (platform == "gpu" and match["slices"]):

@@ -34,6 +34,7 @@ SUMMARIES = {
     "rules": "list the rules",
     "explain": "explain a rule, or a JAX collective and its transpose",
     "samples": "list the sample programs",
+    "completion": "print the completions for bash, zsh or fish",
 }
 
 

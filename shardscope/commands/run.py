@@ -1,14 +1,17 @@
 """Capture a function and report how it is sharded.
 
-Traces, lowers and compiles the function as it would run on many devices, and reports its collectives: mesh axes,
-bytes, executions, and the source line of each.
+Runs a script as it is until it calls the function, takes the arguments and the mesh of that call, lowers and compiles
+it as it would run on many devices, and reports its collectives: mesh axes, bytes, executions, and the source line of
+each. Without a name, the program of the script that matters most.
 
-  shardscope run script.py:step
+  shardscope train.py:step --layers 4         (options of shardscope come before the script)
+  shardscope train.py
+  shardscope -m package.train:step
   shardscope run package.module:Model.apply --arg 'f32[8,16]@x,-' --arg 'i32[8]'
-  shardscope run fsdp_tp:grad                 (one of `shardscope samples`)
+  shardscope fsdp_tp:grad                     (one of `shardscope samples`)
 
-Arguments come from the first of these that exists: --arg; --inputs; the decorator
-@shardscope.inputs(...); the script's `<function>_inputs`; its `inputs`.
+Nothing is run but imports where arguments are given: by --arg; by --inputs; by the decorator
+@shardscope.inputs(...); by the script's `<function>_inputs`, or its `inputs`.
 """
 
 from __future__ import annotations
@@ -41,7 +44,10 @@ MAX_SEED = (1 << 31) - 1
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("function", help="script.py:function, package.module:function, or a sample's name")
+    parser.add_argument(
+        "function",
+        help="script.py:function, package.module:function, or a sample's name; script.py alone: its main program",
+    )
     parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="arguments for the script (its sys.argv)")
     add_capture_options(parser, one_target=False)
     parser.add_argument(
@@ -109,6 +115,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch", action="store_true", help="on the screen: capture again whenever a file of the program is saved"
     )
+    parser.add_argument("--go-on", action="store_true", help="let the script go on after the call that is captured")
     parser.add_argument("--save", metavar="FILE", help="save the capture, for `shardscope open`")
     add_output_options(parser, "report", "reports")
     add_finding_options(parser)
@@ -149,6 +156,7 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         gradients=options.check_gradients,
         passes=options.passes,
         argv=tuple(options.argv),
+        go_on=options.go_on,
     )
 
 

@@ -1,6 +1,6 @@
 """List the programs that come with shardscope, or print one.
 
-Any of them can be inspected: `shardscope run NAME`, or `shardscope run NAME:FUNCTION`.
+Any of them can be inspected: `shardscope NAME`, or `shardscope NAME:FUNCTION`.
 """
 
 from __future__ import annotations

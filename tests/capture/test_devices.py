@@ -139,10 +139,11 @@ def test_hints(captured: Captured) -> None:
         from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
         mesh = Mesh(np.array(jax.devices()), ("x",))
         batch = jax.device_put(np.ones(4), NamedSharding(mesh, P("x")))
+        fn = None
     """)
     assert capture.failure is not None
     assert capture.failure.kind == "function"
     assert "uses all 8 available devices" in (capture.failure.hint or "")
-    capture = captured("import jax\njax.devices('gpu')\n")
+    capture = captured("import jax\nfn = jax.devices('gpu')\n")
     assert capture.failure is not None
     assert "--target local" in (capture.failure.hint or "")

@@ -204,9 +204,10 @@ def test_an_exit_says_why(tmp_path: Path) -> None:
     )
     (tmp_path / "alone.py").write_text(parsing)
     said = subprocess.run([sys.executable, tmp_path / "alone.py"], capture_output=True, text=True).stderr
-    last = captured(tmp_path, parsing)
-    assert last.failure is not None
-    assert last.failure.details.endswith(said.replace("alone.py", "script.py"))
-    assert last.failure.hint is not None
-    assert "`--`" in last.failure.hint
+    for rest, where in ((START + END, "`--`"), ("def fn(x): return x\n", "come after it")):
+        last = captured(tmp_path, parsing + rest)
+        assert last.failure is not None
+        assert last.failure.details.endswith(said.replace("alone.py", "script.py"))
+        assert last.failure.hint is not None
+        assert where in last.failure.hint
     assert captured(tmp_path, parsing + START + END, argv=("--model", "x"), live=False).complete

@@ -125,3 +125,57 @@ def test_what_follows_two_dashes_is_the_scripts(options: tuple[str, ...]) -> Non
     given = parsed(["run", "step.py:step", *options, "--", "256", "--help"])
     assert (given.function, given.argv) == ("step.py:step", ["256", "--help"])
     assert parsed(["run", *options, "step.py:step"]).argv == []
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["rnu", "script.py:fn"], "run"),
+        (["--selct", "SS01", "script.py:fn"], "--select"),
+        (["run", "script.py:fn", "--devises", "8"], "--devices"),
+        (["--select", "missing-reduce-scater", "fsdp_tp:grad"], "missing-reduce-scatter"),
+        (["--target", "tpu:v5:2x2", "fsdp_tp:grad"], "v5p"),
+    ],
+)
+def test_did_you_mean(shardscope: Shardscope, arguments: list[str], meant: str) -> None:
+    done = shardscope(*arguments)
+    assert done.returncode == 2
+    assert f"did you mean {meant}" in (done.stdout + done.stderr).decode()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("given", "own", "argv"),
+    [
+        (
+            ["train.py:step", "--lr", "0.1", "--devices", "2"],
+            {"function": "train.py:step"},
+            ["--lr", "0.1", "--devices", "2"],
+        ),
+        (
+            ["--devices", "4", "--no-live", "train.py", "x"],
+            {"function": "train.py", "devices": 4, "live": False},
+            ["x"],
+        ),
+        (
+            ["-q", "--arg=f32[8]", "-m", "package.train:step", "-m"],
+            {"function": "package.train:step", "quiet": True},
+            ["-m"],
+        ),
+        (["run", "a.py:f", "--seed", "3", "--", "--seed", "4"], {"function": "a.py:f", "seed": 3}, ["--seed", "4"]),
+        (["-v", "./script", "--", "--x"], {"function": "./script", "details": ("all",)}, ["--x"]),
+    ],
+)
+def test_options_end_at_the_script(given: list[str], own: dict[str, object], argv: list[str]) -> None:
+    options = parsed(given)
+    assert {name: getattr(options, name) for name in own} == own
+    assert options.argv == argv
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions(shardscope: Shardscope, shell: str) -> None:
+    printed = shardscope("completion", shell).stdout.decode()
+    assert "ranks" in printed
+    assert "check-gradients" in printed

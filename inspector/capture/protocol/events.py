@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 from ...records import dataclass
-from .trace import TraceEvent
+from .trace import Place, TraceEvent
 from .values import (
     CollectiveTimes,
     Differences,
@@ -28,6 +28,7 @@ Level = Literal["info", "warning", "error"]
 Phase = Literal[
     "start",
     "import",
+    "script",
     "arguments",
     "trace",
     "lower",
@@ -60,6 +61,13 @@ class Script:
 
     name: str
     text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The user's files that the script consists of: its own, and those that it imports."""
+
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +280,27 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherProgram:
+    """A program of the script that is not captured.
+
+    `call` is the user's line that made JAX compile it, `calls` are those until then; `bytes` are those of the results
+    of its collectives in one call.
+    """
+
+    name: str
+    call: Place | None
+    calls: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPrograms:
+    """The programs of the script beside the one that is captured, the costliest first."""
+
+    values: tuple[OtherProgram, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Nothing more comes, and all went well."""
 
@@ -300,9 +329,9 @@ class Timings:
 
 
 Event = (
-    Schema | Hello | Script | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs | Memory | Peak
-    | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Summaries | Reference | Gradients
-    | Validation | Devices | Failure | End | Stdout | Stderr | Timings | TraceEvent
+    Schema | Hello | Script | Imported | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs | Memory
+    | Peak | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Summaries | Reference | Gradients
+    | Validation | Devices | Failure | OtherPrograms | End | Stdout | Stderr | Timings | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}

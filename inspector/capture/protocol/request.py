@@ -20,7 +20,8 @@ class Request:
     """One function to capture, and how.
 
     Arguments:
-        function: `script.py:fn`, `package.module:fn`, with attributes (`script.py:Model.step`).
+        function: `script.py:fn`, `package.module:fn`, with attributes (`script.py:Model.step`); `script.py` for the
+            program of it that matters most.
         args: one specification per positional argument, as in `f32[8,16]@x,y` (see `arg_spec.py`).
         inputs: the name, in the script, of the arguments or of a function that makes them; `other.py:make` in a file.
         mesh: names and sizes of the mesh that it runs under.
@@ -40,6 +41,7 @@ class Request:
         gradients: whether derivatives that the function takes are compared with differences of values, in float64.
         timeout: seconds after which the capture is ended; None for no limit.
         argv: `sys.argv[1:]` of the script.
+        go_on: whether a script that is run goes on after the call that is captured.
         directory: the working directory; None for the current one.
         replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
         only_trace: whether it ends with the jaxpr.
@@ -71,6 +73,7 @@ class Request:
     gradients: bool = False
     timeout: float | None = None
     argv: tuple[str, ...] = ()
+    go_on: bool = False
     directory: str | None = None
     replaced: tuple[tuple[str, str], ...] = ()
     only_trace: bool = False

@@ -15,6 +15,7 @@ from typing import Any
 from ..protocol.bootstrap import FOLDER
 from ..protocol.events import Failure, Phase, StackFrame
 from ..protocol.request import UsageError
+from .script_objects import variable
 
 MAX_CHARACTERS = 20_000
 """Characters of an exception's own text."""
@@ -59,6 +60,8 @@ def _described(error: BaseException, phase: Phase) -> Failure:
             message += " while it was imported"
             hint = 'code for running the script belongs under `if __name__ == "__main__":`'
             hint += "; what follows `--` are the script's arguments" * (error.code == 2)
+        elif error.code == 2:
+            hint = "arguments of the script come after it: shardscope script.py:function --layers 4"
     else:
         lines = text_of(error).strip().splitlines() or [""]
         text = lines[-1 if lines[0].endswith(_HEADER) else 0]
@@ -123,10 +126,22 @@ def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
     """The user's frames of the traceback, innermost first."""
     frames = frames_of(error)
     users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
-    return tuple(
+    found = [
         StackFrame(f.filename, f.name, f.lineno or 0, f.end_lineno or 0, f.colno or 0, f.end_colno or 0)
         for f in users[:MAX_FRAMES]
-    )
+    ]
+    if isinstance(error, SyntaxError) and isinstance(error.filename, str):
+        found.insert(0, StackFrame(error.filename, "<module>", error.lineno or 0))
+    return tuple(found)
+
+
+def files_of_user(error: BaseException | None = None) -> tuple[str, ...]:
+    """The source files of the user's that this process has imported, and those that an exception names."""
+    modules = (variable(module, "__file__") for module in list(sys.modules.values()))
+    files = [file for file in modules if isinstance(file, str) and file.endswith((".py", ".ipynb"))]
+    if error is not None:
+        files += [frame.file for frame in user_stack(error)]
+    return tuple(dict.fromkeys(file for file in files if is_users(file) and os.path.isfile(file)))
 
 
 def user_line(error: BaseException) -> str:
@@ -150,6 +165,16 @@ def is_pythons_own(file: str) -> bool:
     """Return whether a source file is of the standard library."""
     folder = os.path.dirname(os.__file__) + os.sep
     return file.startswith(folder) and not file.startswith((f"{folder}site-packages", f"{folder}dist-packages"))
+
+
+def is_library(file: str) -> bool:
+    """Return whether a file belongs to an installed package."""
+    return any(folder in file for folder in ("/site-packages/", "/dist-packages/"))
+
+
+def is_users(file: str) -> bool:
+    """Return whether a source file is the user's: not one of JAX, of Python, of a package, or of shardscope."""
+    return not (is_internal(file) or is_pythons_own(file) or is_library(file))
 
 
 def _without_internal_lines(text: str) -> str:
@@ -253,6 +278,13 @@ _NUMBER = r"(?<![\w.])\d+(?![\w.])"
 def is_about_devices(message: str, line: str) -> bool:
     """Return whether the error may be about the number of devices, so that `wanted` can tell how many."""
     return any(re.search(pattern, message) for pattern in (_RESHAPE, _SPEAKS)) or re.search(_COUNTS, line) is not None
+
+
+def wants_devices(error: BaseException) -> bool:
+    """Return whether an exception says that there are too few devices, or too many."""
+    message, line = text_of(error), user_line(error)
+    jax = sys.modules.get("jax")
+    return jax is not None and is_about_devices(message, line) and wanted(message, line, jax.device_count()) is not None
 
 
 def is_about_divisibility(message: str) -> bool:

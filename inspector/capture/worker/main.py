@@ -10,19 +10,27 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..protocol.events import Devices, End, Script
-from ..protocol.request import Request, UsageError, read_overrides
+from ..protocol.events import Devices, End, Imported, Script
+from ..protocol.request import Request, UsageError, read_overrides, split_function
 from ..protocol.workspace import FAULT_LOG
 from . import backward_lines, failures, patches
 from .channel import Channel, Pipe, die_with_parent
-from .inputs.resolve import find_script, prepare_path, resolve
+from .inputs.called import capture_call
+from .inputs.observed_source import has_inputs
+from .inputs.resolve import Resolved, find_script, prepare_path, resolve
+from .inputs.running import Runnable, runnable
 from .patches import Overriding
 from .simulated.platform import KeptPlatform
 from .simulated.topology import Topology
+
+if TYPE_CHECKING:
+    from .inputs.callables import Arguments
 
 WANTED = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d+-(plugin|pjrt)|nvidia-(cuda-nvcc|nvvm)(-cu\d+)?")
 """Packages that decide what an interpreter can compile for."""
@@ -39,24 +47,39 @@ def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str
     channel = Channel(Pipe(int(descriptor)).write)
     request = Request.decode(request_text)
     topology = Topology(**json.loads(topology_text)) if topology_text else None
+    chosen = int(chosen_devices or 0)
+    _report(lambda: _capture(request, channel, workspace, topology, chosen), request, channel, chosen)
+    leave()
+
+
+def _report(capture: Callable[[], object], request: Request, channel: Channel, chosen_devices: int) -> None:
+    """Capture something, and send the end of it, or why it fails."""
     try:
-        _capture(request, channel, workspace, topology)
+        capture()
+        channel.send(Imported(failures.files_of_user()))
         channel.send(End(channel.now()))
     except BaseException as error:
-        _send_failure(error, channel, request.target, int(chosen_devices or 0))
+        channel.send(Imported(failures.files_of_user(error)))
+        _send_failure(error, channel, request.target, chosen_devices)
+
+
+def leave() -> NoReturn:
+    """End the process: threads of the script may never end, and its exit handlers are not part of what is captured."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # the script may have closed it, or put anything in its place
             stream.flush()
-    os._exit(0)  # Threads of the script may never end, and its exit handlers are not part of what is captured.
+    os._exit(0)
 
 
-def _capture(request: Request, channel: Channel, workspace: str, topology: Topology | None) -> None:
+def _capture(
+    request: Request, channel: Channel, workspace: str, topology: Topology | None, chosen_devices: int
+) -> None:
     channel.enter("import")
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
     patches.interpose(request.replaced)
     script = find_script(request.function)
-    if script is not None:
+    if script is not None and script.suffix != ".ipynb":
         channel.send(Script(str(script), patches.text_of(script)))
     sys.argv = [str(script or request.function), *request.argv]
     prepare_path(request.function)
@@ -72,15 +95,56 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
         topology.watch_imports()
     if request.target != "local":
         KeptPlatform(channel).watch_imports()
+
+    def capture(found: Resolved, given: Arguments | None = None) -> None:
+        # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
+        from .recording import record
+
+        place, _ = split_function(request.function)
+        named = request if given is None else replace(request, function=f"{place}:{found.name}")
+        record(named, found, channel, workspace, topology, overrides, given)
+
+    program = _program_to_run(request, script)
+    if program is not None:
+        channel.send(Script(program.file, program.text))
+        sys.argv[0] = program.file
+        if request.target != "local":
+            from .tracing.joining import stay_alone
+
+            stay_alone(lambda text: channel.tell("info", text))
+
+        def finish(capturing: Callable[[], object]) -> NoReturn:
+            _report(capturing, request, channel, chosen_devices)
+            leave()
+
+        if split_function(request.function)[1]:
+            capture_call(program, request, channel, capture, finish)
+        else:
+            from .inputs.costliest import capture_costliest
+
+            folder = os.path.join(workspace, "programs")
+            os.mkdir(folder)
+            capture_costliest(program, request, channel, capture, finish, folder)
+        return
     found = resolve(request.function)
     file = getattr(found.module, "__file__", None) or ""
     if script is None and file.endswith(".py"):
         channel.send(Script(file, patches.text_of(file)))
+    capture(found)
 
-    # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
-    from .recording import record
 
-    record(request, found, channel, workspace, topology, overrides)
+def _program_to_run(request: Request, script: Path | None) -> Runnable | None:
+    """The script to run up to its own call of the function; None where the arguments are known without."""
+    place, name = split_function(request.function)
+    if request.args or request.inputs is not None:
+        return None
+    try:
+        program = runnable(script, place)
+    except UsageError:
+        if script is not None or not name:
+            raise
+        return None  # a module without source can be imported
+    return None if name and has_inputs(program.text, name) else program
 
 
 def _send_failure(error: BaseException, channel: Channel, target: str, chosen_devices: int) -> None:
@@ -106,7 +170,7 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
         failure = replace(
             failure,
             hint="--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
-            "or run the whole script: shardscope trace",
+            "or run the script that calls it: shardscope script.py:function",
         )
     elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
         failure = replace(

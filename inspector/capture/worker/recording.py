@@ -54,7 +54,7 @@ def record(
 
     channel.enter("arguments")
     with ExitStack() as context:
-        if given is None:
+        if given is None or request.mesh or request.context is not None:
             enter_context(request, found, context, channel)
             subject.add_meshes(meshes_in_context())
         args, kwargs = find_arguments(request, found) if given is None else given
@@ -108,7 +108,7 @@ def record(
 
 def _not_one_program(name: str, place: str) -> str:
     """Say how to see the programs that a function runs, one after the other, with values in between."""
-    return f"{name} has no jit of its own; if it runs several programs, see them with: shardscope trace {place}"
+    return f"{name} has no jit of its own; if it runs several programs, see them with: shardscope {place}"
 
 
 def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:
@@ -117,7 +117,7 @@ def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:
     return (
         f"{name} closes over sharded arrays, which are constants without shardings in {jit} of it: {listed}. Called by "
         "the script, it may communicate differently: pass them as arguments, name the jitted function that it calls, "
-        "or run the script with `shardscope trace`"
+        "or run the script: shardscope script.py"
     )
 
 

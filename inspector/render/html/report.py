@@ -16,6 +16,7 @@ from ..table import Detail, Table
 from ..tables import TABLES
 from ..tables.collectives import collectives
 from ..tables.findings import ROLES, findings
+from ..tables.programs import other_programs
 from .elements import cell, code, diff_lines, element, excerpt, facts, section, text
 from .flow import cause_flows, flows
 from .mesh import drawings, mesh_key
@@ -56,6 +57,9 @@ def sections(report: Report, prefix: str = "") -> Iterator[tuple[str, str, str]]
         yield (f"{prefix}{table.id}", table.title, found) if found else ("", "", "")
         if table.id == "collectives" and drawn:
             yield f"{prefix}meshes", "Mesh", _meshes(drawn, prefix)
+    if report.capture.others:
+        table = other_programs(report)
+        yield f"{prefix}{table.id}", table.title, table_section(table, prefix)
     if notes := _findings(findings(report), report, prefix, notes=True):
         yield f"{prefix}notes", "Notes", notes
 

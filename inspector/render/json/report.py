@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Literal
 
-from msgspec import Struct, field, to_builtins
+from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 
 from ... import report
 from ...diff import targets
@@ -31,7 +31,7 @@ from .sharding import (
     sharding_of,
     values_of,
 )
-from .subject import Failure, Message, Stage, Subject, message_of, stage_of
+from .subject import Failure, Message, OtherProgram, Stage, Subject, message_of, stage_of
 from .validation import Validation, validation_of
 
 BOUNDARY = ("argument", "output")
@@ -122,6 +122,7 @@ class Report(Struct, frozen=True):
     failure: Failure | None
     explanation: Explanation | None
     timings: dict[str, float]
+    other_programs: list[OtherProgram] | UnsetType = UNSET
     frames: list[Frame] = []
     sources: list[Source] = []
     groupings: list[list[list[int]]] = []
@@ -178,6 +179,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
             for each in pass_changes(found.program)
         ],
         failure=capture.failure,
+        **({"other_programs": capture.others} if capture.others else {}),
         explanation=None if found.explanation is None else explanation_of(found.explanation),
         timings=capture.timings,
         frames=[],

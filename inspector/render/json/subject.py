@@ -91,6 +91,22 @@ class Failure(Struct, frozen=True):
     hint: str | None
 
 
+class Line(Struct, frozen=True):
+    """A line of source."""
+
+    file: str
+    line: int
+
+
+class OtherProgram(Struct, frozen=True):
+    """A program of the script beside this one; `bytes` are those of the results of its collectives in one call."""
+
+    name: str
+    call: Line | None
+    calls: int
+    bytes: int
+
+
 def message_of(placed: PlacedMessage) -> Message:
     """A message in its JSON shape."""
     return shaped(Message, placed.message, about=placed.about, source=placed.source)

@@ -23,6 +23,7 @@ from ..tables.axes import axes
 from ..tables.captured import worst_problems
 from ..tables.communication import communication
 from ..tables.findings import matters
+from ..tables.programs import other_programs
 from ..tables.shardings import only_written, shardings
 from .opening import explanation, failure, subject_lines
 from .tables import data, section, table_section, text_of
@@ -111,6 +112,7 @@ def _parts(report: Report, details: Collection[str], printed: frozenset[Finding]
         tables = list(_tables(report, name))
         parts = [part for table in tables if (part := table_section(table, in_full=True)) is not None]
         yield from parts if parts or details == SECTIONS else _reasons(name, tables)
+    yield table_section(other_programs(report))
     if not details and report.capture.failure is None and not _is_short(report, details):
         yield Text(f"more: -v, or --details {','.join(SECTIONS)}", "dim")
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from ...protocol.request import Request, UsageError, is_file, split_function
+from ...protocol.request import Request, UsageError
 from ..subject import meshes_in_context, meshes_in_function, meshes_in_namespace
 from . import arg_spec, callables
 from .callables import Arguments
@@ -42,17 +40,8 @@ def find_arguments(request: Request, found: Resolved) -> Arguments:
     raise UsageError(
         f"{shown} needs arguments",
         f"define {found.name}_inputs in the script: a tuple of arrays or jax.ShapeDtypeStructs, or a function that"
-        f" returns one; or name them with --inputs NAME, or give one --arg 'f32[8,16]' per argument"
-        + _traced(request.function, found),
+        f" returns one; or name them with --inputs NAME, or give one --arg 'f32[8,16]' per argument",
     )
-
-
-def _traced(function: str, found: Resolved) -> str:
-    """The command that captures the function where the script calls it, if it is a script that runs something."""
-    place, _ = split_function(function)
-    if not is_file(place) or b"__main__" not in Path(place).read_bytes():
-        return ""
-    return f"; or capture the calls of the script: shardscope trace --match {found.name} {shlex.quote(place)}"
 
 
 def _marked(function: Any) -> Any:

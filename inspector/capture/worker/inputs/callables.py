@@ -75,6 +75,11 @@ def has_jit(function: Any) -> bool:
     return _is_jit(unwrap(function)[0])
 
 
+def is_around_jit(function: Any) -> bool:
+    """Return whether a function has no jit of its own, and one in the functions that it wraps."""
+    return not has_jit(function) and _is_jit(inspect.unwrap(function, stop=_is_jit))
+
+
 def _with_a_jit(inner: Any, given: Arguments) -> Traceable:
     """Trace a function that has no jit of its own."""
     fitting = wrappers.fitting_jit(given)
@@ -148,11 +153,11 @@ def refuse_dead(found: Resolved, place: str, jaxpr: Any) -> None:
         return
     called = dict.fromkeys(str(equation.params["name"]) for equation in jaxpr.jaxpr.eqns if _calls_by_name(equation))
     by_name = [name for name in called if callable(getattr(found.module, name, None))]
-    match = f"--match {next(iter(called))} " if called and not by_name else ""
+    step = f":{next(iter(called))}" if called and not by_name else ""
     instead = f"name the step that it calls ({', '.join(by_name[:4])}) instead, or " if by_name else ""
     raise UsageError(
         f"{found.name} returns nothing, so jit drops all of its work as dead code: nothing is left to inspect",
-        f"{instead}run the unmodified script: shardscope trace {match}{place}",
+        f"{instead}run the script: shardscope {place}{step}",
     )
 
 

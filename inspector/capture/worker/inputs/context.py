@@ -55,7 +55,7 @@ def _named(name: str, found: Resolved) -> Any:
 
 def _manager(name: str, value: Any) -> AbstractContextManager[Any]:
     if isinstance(value, Mesh):
-        return _as_both(value)
+        return set_both(value)
     if isinstance(value, AbstractMesh):
         return jax.sharding.use_abstract_mesh(value)  # type: ignore[no-any-return]
     if isinstance(value, AbstractContextManager) or hasattr(value, "__enter__"):
@@ -69,7 +69,7 @@ def _manager(name: str, value: Any) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def _as_both(mesh: Mesh) -> Iterator[None]:
+def set_both(mesh: Mesh) -> Iterator[None]:
     """The context in which `pjit` finds a mesh, too, which looks for that of `with mesh:` alone."""
     with ExitStack() as stack:
         with warnings.catch_warnings():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import importlib
 import importlib.util
@@ -36,7 +35,7 @@ def prepare_path(function: str) -> None:
     if is_file(place):
         path = Path(place).resolve()
         sys.path.insert(0, str(path.parent))
-        if (root := _package_root(path)) != path.parent:
+        if (root := package_root(path)) != path.parent:
             sys.path.insert(1, str(root))
     else:
         sys.path.insert(0, os.getcwd())
@@ -46,25 +45,16 @@ def find_script(function: str) -> Path | None:
     """The file that will be imported; None for a module, which Python finds.
 
     Raises:
-        UsageError: there is no such file, or no function was named.
+        UsageError: there is no such file.
     """
-    place, name = split_function(function)
+    place, _ = split_function(function)
     path = Path(place)
-    if path.suffix == ".ipynb":
-        hint = f"call shardscope.inspect({name or 'fn'}, …) in a cell, or trace the notebook as docs/trace.md says"
-        raise UsageError(f"{place} is a notebook, not a script", hint)
     if is_file(place) and not path.is_file():
         folder = path.parent if path.parent.is_dir() else Path()
-        near = difflib.get_close_matches(path.name, [p.name for p in folder.glob("*.py") if p.is_file()], n=3)
+        near = difflib.get_close_matches(path.name, [p.name for p in folder.iterdir() if p.suffix == path.suffix], n=3)
         is_there = os.path.lexists(path)
         message = f"{place} is not a regular file" if is_there else f"there is no file {place}"
-        raise UsageError(message, None if is_there else _did_you_mean(str(folder / name) for name in near))
-    if not name:
-        defined = _top_level_functions(path) if is_file(place) else []
-        listed = f"; {place} defines {', '.join(defined)}" if defined else ""
-        taking = [each for each in defined if f"{each}_inputs" in defined]
-        example = next(iter(taking or defined), "fn")
-        raise UsageError(f"{function} names no function{listed}", f"for example {place}:{example}")
+        raise UsageError(message, None if is_there else did_you_mean(str(folder / name) for name in near))
     return path.resolve() if is_file(place) else None
 
 
@@ -84,6 +74,15 @@ def resolve(function: str) -> Resolved:
     place, dotted = split_function(function)
     script = find_script(function)
     module = _import_file(script) if script else _import_module(place)
+    return look_up(module, place, dotted)
+
+
+def look_up(module: ModuleType, place: str, dotted: str) -> Resolved:
+    """Get a function of a module.
+
+    Raises:
+        UsageError: there is no such attribute, or it cannot be called.
+    """
     owner: Any = module
     value: Any = module
     for name in dotted.split("."):
@@ -122,7 +121,7 @@ def attribute(name: str, found: Resolved, option: str) -> Any:
 
 def _import_file(path: Path) -> ModuleType:
     """Import a script by its path: as a member of its package where it stands in one, else under its own name."""
-    root = _package_root(path)
+    root = package_root(path)
     if root != path.parent:
         relative = path.relative_to(root).with_suffix("")
         parts = relative.parts[:-1] if relative.name == "__init__" else relative.parts
@@ -152,20 +151,12 @@ def _import_module(name: str) -> ModuleType:
         raise UsageError(f"there is no module {error.name!r}", "a file is named with its .py") from None
 
 
-def _package_root(path: Path) -> Path:
+def package_root(path: Path) -> Path:
     """The folder that holds the outermost package around a file; the file's own folder where it is in none."""
     folder = path.parent
     while (folder / "__init__.py").is_file() and folder.parent != folder:
         folder = folder.parent
     return folder
-
-
-def _top_level_functions(path: Path) -> list[str]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return []
-    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
 
 
 def _hint(name: str, owner: Any, place: str) -> str | None:
@@ -185,7 +176,7 @@ def _suggest(name: str, owner: Any) -> str | None:
 
 
 def _similar(name: str, owner: Any) -> str | None:
-    return _did_you_mean(difflib.get_close_matches(name, [n for n in dir(owner) if not n.startswith("_")], n=3))
+    return did_you_mean(difflib.get_close_matches(name, [n for n in dir(owner) if not n.startswith("_")], n=3))
 
 
 def _local(name: str, owner: Any, place: str) -> str | None:
@@ -196,7 +187,7 @@ def _local(name: str, owner: Any, place: str) -> str | None:
     held_by = next((code.co_name for code in holding if name not in code.co_varnames[: code.co_argcount]), None)
     if held_by is None:
         return None
-    return f"it is local to {held_by}; run the unmodified script: shardscope trace --match {name} {place}"
+    return f"it is local to {held_by}, which the script has to call: shardscope {place}:{name}"
 
 
 def _own(module: ModuleType) -> list[Any]:
@@ -207,6 +198,7 @@ def _module_of(value: Any) -> Any:
     return script_objects.attribute(value, "__module__")
 
 
-def _did_you_mean(names: Iterable[str]) -> str | None:
+def did_you_mean(names: Iterable[str]) -> str | None:
+    """Ask for similar names; None without any."""
     *others, last = [*names] or [""]
     return f"did you mean {' or '.join(filter(None, (', '.join(others), last)))}?" if last else None

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from .. import failures
 from ..inputs import callables
-from ..tracing.wrapped import is_library
 
 
 class Named(NamedTuple):
@@ -27,7 +26,7 @@ def _names(caller: Any, count: int) -> list[str]:
     """Return the names of the arguments in the function that is differentiated."""
     function, argnums = caller.f_locals.get("fun"), caller.f_locals.get("argnums")
     code = getattr(function, "__code__", None)
-    is_wrapper = code is not None and is_library(code.co_filename)  # its own names mean nothing to the user
+    is_wrapper = code is not None and failures.is_library(code.co_filename)  # its own names mean nothing to the user
     is_known = callable(function) and not is_wrapper
     names = callables.parameter_names(callables.signature_of(function), 64) if is_known else []
     numbers = (argnums,) if isinstance(argnums, int) else argnums or range(count)
@@ -45,7 +44,7 @@ def _place(caller: Any) -> tuple[str | None, int]:
     while frame is not None:
         file = frame.f_code.co_filename
         if not failures.is_internal(file) and not failures.is_pythons_own(file):
-            if not is_library(file):
+            if not failures.is_library(file):
                 return file, frame.f_lineno
             inside = inside or (file, frame.f_lineno)
         frame = frame.f_back

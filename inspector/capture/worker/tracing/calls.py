@@ -14,9 +14,9 @@ from typing import Any
 
 
 class Calls:
-    """Counts calls in `counts`, by program; `called` is called with the program of each call through C++."""
+    """Counts calls in `counts`, by program; `called` gets the program and the results of each call through C++."""
 
-    def __init__(self, counts: Any, called: Callable[[int], None] | None = None) -> None:
+    def __init__(self, counts: Any, called: Callable[[int, Any], None] | None = None) -> None:
         self._counts = counts
         self._called = called
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -60,7 +60,7 @@ class Calls:
 
 
 def _counting_leaves(
-    counts: Any, called: Callable[[int], None] | None
+    counts: Any, called: Callable[[int, Any], None] | None
 ) -> tuple[Callable[[int], Any], Callable[[], None]]:
     """Return a leaf whose node counts calls of a program, and the function that ends the counting.
 
@@ -81,7 +81,7 @@ def _counting_leaves(
     def count_and_tell(number: int, children: Any) -> Any:
         counts[number] += 1
         if called is not None:
-            called(number)
+            called(number, children[0])
         return children[0]
 
     def leaf_of(number: int) -> Any:

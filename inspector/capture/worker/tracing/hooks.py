@@ -43,7 +43,7 @@ class Listener(Protocol):
     def begins(self, replicated: Any) -> None:
         """A call that does not go through C++ begins."""
 
-    def executed(self, replicated: Any) -> None:
+    def executed(self, replicated: Any, results: Any) -> None:
         """A call that did not go through C++."""
 
     def counting(self, executable: Any, results: Any) -> Any:
@@ -102,7 +102,7 @@ def _change_calls(module: Any, listener: Listener) -> None:
     def called(self: Any, *args: Any) -> Any:
         listener.begins(self)
         result = call(self, *args)
-        listener.executed(self)
+        listener.executed(self, result)
         return result
 
     def counted(executable: Any, results: Any, *args: Any, **kwargs: Any) -> Any:

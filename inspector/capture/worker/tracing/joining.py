@@ -42,6 +42,19 @@ def set_clock_ahead(seconds: float) -> None:
     time.time_ns = lambda: truth_ns() + ahead_ns
 
 
+def stay_alone(tell: Callable[[str], None]) -> None:
+    """Have `jax.distributed.initialize()` do nothing, in a process that has the devices of all of them."""
+
+    def change(module: ModuleType) -> None:
+        def initialize(state: Any, *args: Any, **kwargs: Any) -> None:
+            tell("jax.distributed.initialize was left out: the script runs as one process, which has all devices")
+
+        if hasattr(module, "State"):
+            module.State.initialize = initialize
+
+    change_after_import({"jax._src.distributed": change})
+
+
 class _Joining:
     def __init__(self, options: TraceOptions, complain: Callable[[str], None], tell: Callable[[str], None]) -> None:
         self._options = options

@@ -13,7 +13,7 @@ from ..program.mesh_keys import key_of
 from ..subject import meshes_in_context
 from .causes import short
 from .lowering import Lowering
-from .wrapped import is_library, place_of
+from .wrapped import place_of
 
 
 def names_of(lowering: Lowering) -> tuple[list[str], list[str]]:
@@ -53,7 +53,7 @@ def call_on_stack() -> Place | None:
         file = frame.f_code.co_filename
         if not failures.is_internal(file) and not failures.is_pythons_own(file):
             place = Place(file, frame.f_lineno)
-            if not is_library(file):
+            if not failures.is_library(file):
                 return place
             outside = outside or place
         elif file == "<string>":  # of `python -c`, or of a dataclass

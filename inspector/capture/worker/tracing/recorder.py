@@ -19,7 +19,7 @@ from ...protocol.events import Devices, Message
 from ...protocol.trace import Inexact, ScriptEnded, TraceOptions
 from .. import failures
 from .lowering import Lowering, caller_of, is_jitted_by_user, plain_name
-from .recording import Recording, is_internal, programs
+from .recording import Observer, Recording, is_internal, programs
 
 if TYPE_CHECKING:
     from ..simulated.topology import Topology
@@ -49,14 +49,14 @@ def _is_mapped(function: Any) -> bool:
 class Recorder:
     """Records into a folder of `trace`, from the first program on."""
 
-    def __init__(self, trace: str, options: TraceOptions) -> None:
+    def __init__(self, trace: str, options: TraceOptions, observer: Observer | None = None) -> None:
         self._trace = trace
         self.options = options
         self.topology = _topology(options)
         self._state = _State()
         self._is_open = True
         self._attribute = f"_shardscope_{id(self)}"
-        self._recording = Recording(trace, options, self.topology)
+        self._recording = Recording(trace, options, self.topology, observer=observer)
         self._lock = threading.RLock()
         self._alone: list[Any] = []
         os.register_at_fork(after_in_child=self._begin_anew)
@@ -205,7 +205,7 @@ class Recorder:
                 self._recording.steps.stop("the program was loaded")
         self._recording.calling(replicated)
 
-    def executed(self, replicated: Any) -> None:
+    def executed(self, replicated: Any, results: Any) -> None:
         """A program was called, and not through C++."""
         if self._is_idle:
             return
@@ -213,7 +213,7 @@ class Recorder:
         with self._own_work():
             number = self._recording.calls.executed(replicated)
         if number is not None:
-            self._recording.called(number, is_told=True)
+            self._recording.called(number, results, is_told=True)
 
     def _is_alone(self, replicated: Any) -> bool:
         """True if its module was compiled before its program was known."""

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...protocol.trace import (
     MAX_PROGRAMS,
     Called,
+    CompiledProgram,
     Overhead,
     ProcessEnded,
     ProcessStarted,
@@ -47,12 +48,28 @@ def is_internal(function: Any) -> bool:
     return failures.is_part_of_jax(getattr(getattr(function, "__code__", None), "co_filename", ""))
 
 
+class Observer(Protocol):
+    """Learns of programs while they are recorded."""
+
+    def compiled(self, program: CompiledProgram, lowering: Lowering, executable: Any) -> None:
+        """A program was compiled."""
+
+    def called(self, number: int, results: Any) -> None:
+        """A program was called, and gave these arrays."""
+
+
 class Recording:
     """The programs that a process compiled and called; `listing` and `capturing` are seconds of recording."""
 
     def __init__(
-        self, trace: str, options: TraceOptions, topology: Topology | None, settings: Settings | None = None
+        self,
+        trace: str,
+        options: TraceOptions,
+        topology: Topology | None,
+        settings: Settings | None = None,
+        observer: Observer | None = None,
     ) -> None:
+        self._observer = observer
         self.settings = settings
         self.steps = Steps(options.steps)
         self.listing = self.capturing = 0.0
@@ -81,7 +98,7 @@ class Recording:
     @cached_property
     def calls(self) -> Calls:
         """The counts of calls."""
-        is_told = self._options.match is not None or self._options.compare
+        is_told = self._options.match is not None or self._options.compare or self._observer is not None
         return Calls(self.files.calls, self.called if is_told else None)
 
     def is_matched(self, lowering: Lowering) -> bool:
@@ -134,6 +151,8 @@ class Recording:
             self._shared.add(number)
         number_of_function = 0 if function is None else self._functions.of(function)
         self.files.write(replace(described, function=number_of_function, cleared=self.cleared, failure=failure))
+        if self._observer is not None and executable is not None:
+            self._observer.compiled(described, lowering, executable)
         self.tell_overhead()
         lowering.arguments = {}
         lowering.caller = {}
@@ -148,12 +167,14 @@ class Recording:
         if self._shared and (number := self.calls.number(replicated)) in self._shared:
             self.files.write(Called(number, programs().call_on_stack()))
 
-    def called(self, number: int, *, is_told: bool = False) -> None:
+    def called(self, number: int, results: Any, *, is_told: bool = False) -> None:
         """A program was called: `is_told` where `calling` has said so."""
         if number in self._shared and not is_told:
             self.files.write(Called(number, programs().call_on_stack()))
         if number in self._matched:
             self.steps.add()
+        if self._observer is not None:
+            self._observer.called(number, results)
 
     def stop_counting(self) -> None:
         """Count no more calls, whatever JAX still keeps."""

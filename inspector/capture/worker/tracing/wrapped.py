@@ -18,9 +18,6 @@ import jax
 from ...protocol.trace import Place
 from .. import failures
 
-LIBRARIES = ("/site-packages/", "/dist-packages/")
-"""In the paths of files that are not the user's."""
-
 MAX_CLOSURES = 4
 """Functions of JAX's own, one in the closure of the other, around the user's."""
 
@@ -48,26 +45,27 @@ class Wrapped(NamedTuple):
     name: str = ""
 
 
-def is_library(file: str) -> bool:
-    """Return whether a file belongs to an installed package."""
-    return any(folder in file for folder in LIBRARIES)
-
-
 def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped | None:
     """The call of a wrapper that is on the stack; None where the user calls the jitted function itself."""
     if failures.is_internal(getattr(getattr(caller.get("fun"), "__code__", None), "co_filename", "")):
         return _mapped(caller["fun"], frame)
+    wrapper = wrapper_on_stack(frame)
+    return _with_better_names(caller) if wrapper is None else _wrapped(*wrapper, caller)
+
+
+def wrapper_on_stack(frame: FrameType | None) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+    """The wrapper that a library puts around a jitted function, with the user's arguments; None without one."""
     for _ in range(MAX_DEPTH):
         if frame is None:
             return None
         file = frame.f_code.co_filename
         if not failures.is_internal(file):
-            if not is_library(file):
-                return _with_better_names(caller)
+            if not failures.is_library(file):
+                return None
             names = frame.f_locals
             found = next((value for value in names.values() if _is_wrapper(value)), None)
             if found is not None and isinstance(names.get("args"), tuple):
-                return _wrapped(found, names["args"], dict(names.get("kwargs") or {}), caller)
+                return found, names["args"], dict(names.get("kwargs") or {})
         frame = frame.f_back
     return None
 

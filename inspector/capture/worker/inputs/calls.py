@@ -1,0 +1,159 @@
+"""The call of a function as the user's script makes it: the function, and what it is given."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from collections.abc import Mapping
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any, NamedTuple
+
+import jax
+from jax._src import core
+
+from .. import failures
+from ..script_objects import attribute, variable
+from ..tracing.wrapped import wrapper_on_stack
+from .wrappers import is_jitted
+
+MAX_DEPTH = 200
+"""Frames in which a shard_map around a function is searched for."""
+
+SHARD_MAP = "jax/_src/shard_map.py"
+
+
+class Call(NamedTuple):
+    """A call. `function` is what the user called: a jitted function, or the wrapper that a library puts around one."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+    @property
+    def is_traced(self) -> bool:
+        """True if an argument is one of JAX's tracers, or the call is made while JAX traces."""
+        return not core.trace_state_clean() or any(isinstance(leaf, core.Tracer) for leaf in self._leaves())
+
+    @property
+    def is_mapped(self) -> bool:
+        """True if an argument is the part of a device, inside of a shard_map."""
+        avals = [leaf.aval for leaf in self._leaves() if isinstance(leaf, core.Tracer)]
+        return any(getattr(aval, "vma", None) or _is_manual(aval) for aval in avals)
+
+    def with_types(self) -> Call:
+        """The same with types in the places of tracers."""
+        args, kwargs = jax.tree.map(_type_of, (self.args, dict(self.kwargs)))
+        return self._replace(args=args, kwargs=kwargs)
+
+    def _leaves(self) -> list[Any]:
+        return list(jax.tree.leaves((self.args, dict(self.kwargs))))
+
+
+def _is_manual(aval: Any) -> bool:
+    kinds = getattr(getattr(getattr(aval, "sharding", None), "mesh", None), "axis_types", None) or ()
+    return any(getattr(kind, "name", "") == "Manual" for kind in kinds)
+
+
+def _type_of(leaf: Any) -> Any:
+    if not isinstance(leaf, core.Tracer):
+        return leaf
+    primal = getattr(leaf, "primal", None)
+    if primal is not None:
+        return _type_of(primal)
+    aval = leaf.aval
+    sharding = getattr(aval, "sharding", None)
+    is_explicit = sharding is not None and any(part is not None for part in getattr(sharding, "spec", ()))
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding if is_explicit else None)
+
+
+def call_being_traced(function: Any, args: tuple[Any, ...], kwargs: Any, frame: FrameType | None) -> Call | None:
+    """The call for which JAX traces a function: that of a library's wrapper where one is on the stack."""
+    wrapper = wrapper_on_stack(frame)
+    if wrapper is not None:
+        return Call(*wrapper)
+    jitted = _jitted(function)
+    return None if jitted is None else Call(jitted, args, kwargs)
+
+
+def _jitted(function: Any) -> Any:
+    """The jitted function of a function, which the frames of a call do not have."""
+    return next((each for each in gc.get_referrers(function) if is_jitted(each)), None)
+
+
+def call_of(frame: FrameType) -> Call | None:
+    """The call of the function that runs in a frame, or of the shard_map around it; None where Python has lost it."""
+    mapped = _shard_map_around(frame)
+    if mapped is not None:
+        return mapped
+    code, given = frame.f_code, frame.f_locals
+    function = _function_of(code)
+    if function is None:
+        return None
+    count = code.co_argcount
+    args = tuple(given[name] for name in code.co_varnames[:count])
+    kwargs = {name: given[name] for name in code.co_varnames[count : count + code.co_kwonlyargcount]}
+    rest = code.co_varnames[count + code.co_kwonlyargcount :]
+    if code.co_flags & inspect.CO_VARARGS:
+        args, rest = (*args, *given[rest[0]]), rest[1:]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        kwargs |= given[rest[0]]
+    if args and count and code.co_varnames[0] == "self":
+        return Call(MethodType(function, args[0]), args[1:], kwargs)
+    return Call(function, args, kwargs)
+
+
+def _function_of(code: CodeType) -> FunctionType | None:
+    found = [each for each in gc.get_referrers(code) if isinstance(each, FunctionType)]
+    return found[-1] if found else None
+
+
+def _shard_map_around(frame: FrameType) -> Call | None:
+    """The call of a shard_map of the function in a frame (`wrapped` in `jax._src.shard_map`, JAX 0.7 to 0.12)."""
+    around: FrameType | None = frame.f_back
+    for _ in range(MAX_DEPTH):
+        if around is None or not failures.is_internal(around.f_code.co_filename):
+            return None
+        if around.f_code.co_filename.endswith(SHARD_MAP) and around.f_code.co_name == "wrapped":
+            inside = around.f_locals.get("f")
+            if getattr(inspect.unwrap(inside), "__code__", None) is not frame.f_code:  # type: ignore[arg-type]
+                return None
+            wrapped = [
+                each
+                for each in gc.get_referrers(around.f_code)
+                if isinstance(each, FunctionType)
+                and any(cell.cell_contents is inside for cell in each.__closure__ or ())
+            ]
+            return Call(wrapped[-1], around.f_locals["args"], {}) if wrapped else None
+        around = around.f_back
+    return None
+
+
+def is_own_of_jax(function: Any) -> bool:
+    """Return whether a function that is traced is one of JAX itself: an operation outside of jit."""
+    try:
+        inner = inspect.unwrap(function)
+    except ValueError:
+        return False
+    return failures.is_part_of_jax(getattr(getattr(inner, "__code__", None), "co_filename", ""))
+
+
+def names_of(function: Any) -> tuple[str, str]:
+    """The name and the qualified name of what is inside of a function's wrappers, partials and jits."""
+    try:
+        inner = inspect.unwrap(function)
+    except ValueError:
+        inner = function
+    inner = getattr(inner, "func", inner)
+    return str(attribute(inner, "__name__") or ""), str(attribute(inner, "__qualname__") or "")
+
+
+def module_of(function: Any) -> Any:
+    """The module of the user's in which a function is defined; that of the script where it is not known."""
+    try:
+        inner = inspect.unwrap(function)
+    except ValueError:
+        inner = function
+    module = sys.modules.get(str(attribute(inner, "__module__")))
+    is_users = failures.is_users(str(variable(module, "__file__") or "<string>"))
+    return module if is_users else sys.modules["__main__"]

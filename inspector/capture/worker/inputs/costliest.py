@@ -1,0 +1,237 @@
+"""The program of a script that matters most: the one that raises, else the one that costs most in all of its calls.
+
+All programs are recorded as for a list (`tracing/recorder.py`), with the call that each was compiled for. That of the
+program in question is captured in the same process: when the script ends, or when it only repeats what it has done.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ...protocol.events import OtherProgram, OtherPrograms
+from ...protocol.request import Request, UsageError, split_function
+from ...protocol.trace import CompiledProgram, TraceOptions
+from .. import failures
+from ..channel import Channel
+from ..patches import change_after_import
+from ..tracing import hooks
+from ..tracing.recorder import Recorder
+from .resolve import Resolved
+from .running import Runnable, run
+
+if TYPE_CHECKING:
+    from ..tracing.lowering import Lowering
+    from .called import Capture
+    from .calls import Call
+
+TRACING = "jax._src.pjit"
+
+MIN_CALLS = 3
+"""Calls of one program after which a script may only repeat what it has done."""
+
+MIN_SECONDS = 2.0
+"""Seconds without a new program after which it does; or half of the time until the last, if that is longer."""
+
+
+@dataclass
+class _Seen:
+    """A program, and the call that it was compiled for."""
+
+    program: CompiledProgram
+    call: Call | None
+    mesh: Any
+    executable: Any
+    sent: int = 0
+    flops: float = 0.0
+    calls: int = 0
+
+
+@dataclass
+class _Observer:
+    """The programs of a script, as far as they are known."""
+
+    finish: Callable[[_Observer], NoReturn]
+    seen: dict[int, _Seen] = field(default_factory=dict)
+    around: Call | None = None
+    unfinished: Call | None = None
+    is_over: bool = False
+    started: float = field(default_factory=time.monotonic)
+    newest: float = field(default_factory=time.monotonic)
+    since: int = 0
+
+    def watch_tracing(self, module: ModuleType) -> None:
+        truth = module._infer_params
+
+        @functools.wraps(truth)
+        def infer(function: Any, info: Any, args: Any, kwargs: Any) -> Any:
+            if not self.is_over:
+                from .calls import call_being_traced, is_own_of_jax
+
+                call = None if is_own_of_jax(function) else call_being_traced(function, args, kwargs, sys._getframe(1))
+                if call is not None and not call.is_traced:
+                    self.around = self.unfinished = call
+            return truth(function, info, args, kwargs)
+
+        module._infer_params = infer  # type: ignore[attr-defined]
+
+    def compiled(self, program: CompiledProgram, lowering: Lowering, executable: Any) -> None:
+        from ..subject import meshes_in_context
+        from .calls import names_of
+
+        self.newest, self.since = time.monotonic(), 0
+        call = self.around
+        if call is not None and program.name not in names_of(call.function):
+            call = None
+        mesh = next((mesh for mesh in meshes_in_context() if hasattr(mesh, "devices")), None)
+        self.seen[program.number] = _Seen(program, None if call is None else _weakly(call), mesh, executable)
+
+    def called(self, number: int, results: Any) -> None:
+        seen = self.seen.get(number)
+        if seen is None or self.is_over:
+            return
+        seen.calls += 1
+        self.unfinished = None
+        sys.modules["jax"].block_until_ready(results)  # many programs at a time may hang on fake devices
+        if seen.program.internal:
+            return
+        self.since += 1
+        patience = max(MIN_SECONDS, (self.newest - self.started) / 2)
+        if self.since >= MIN_CALLS and time.monotonic() - self.newest > patience:
+            self.is_over = True
+            self.finish(self)
+
+    def ranked(self) -> list[_Seen]:
+        """The programs, the costliest first; operations outside of jit only where there is nothing else."""
+        from ..tracing.costs import sent_bytes
+
+        own = [each for each in self.seen.values() if not each.program.internal] or list(self.seen.values())
+        for each in own:
+            loaded = getattr(each.executable, "xla_executable", each.executable)
+            try:
+                each.sent = sum(sent_bytes(module.to_string()) for module in loaded.hlo_modules())
+                analysis = loaded.cost_analysis()
+                each.flops = float((analysis[0] if isinstance(analysis, list) else analysis).get("flops", 0.0))
+            except Exception:  # not every backend knows
+                continue
+
+        def cost(each: _Seen) -> tuple[float, float]:
+            return each.sent * max(each.calls, 1), each.flops * max(each.calls, 1)
+
+        return sorted(own, key=cost, reverse=True)
+
+
+class _Weak:
+    """An array that the script may let go, and its type."""
+
+    def __init__(self, array: Any) -> None:
+        import jax
+
+        self.array = weakref.ref(array)
+        sharding = array.sharding if array.committed else None
+        self.type = jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
+
+    def value(self) -> Any:
+        """The array, or its type where it is gone."""
+        array = self.array()
+        return self.type if array is None or array.is_deleted() else array
+
+
+def _weakly(call: Call) -> Call:
+    """The call of a jitted function, whose arrays it does not keep."""
+    import jax
+
+    from .wrappers import is_jitted
+
+    if not is_jitted(call.function):
+        return call
+    args, kwargs = jax.tree.map(
+        lambda leaf: _Weak(leaf) if type(leaf).__name__ == "ArrayImpl" else leaf, (call.args, dict(call.kwargs))
+    )
+    return call._replace(args=args, kwargs=kwargs)
+
+
+def _revived(call: Call) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    import jax
+
+    return jax.tree.map(  # type: ignore[no-any-return]
+        lambda leaf: leaf.value() if isinstance(leaf, _Weak) else leaf, (call.args, dict(call.kwargs))
+    )
+
+
+def capture_costliest(
+    program: Runnable,
+    request: Request,
+    channel: Channel,
+    capture: Capture,
+    finish: Callable[[Callable[[], object]], NoReturn],
+    folder: str,
+) -> None:
+    """Run a script, and capture the program of it that matters most; the others are listed.
+
+    Raises:
+        UsageError: JAX compiles nothing for it. What the script raises passes through, after the capture.
+    """
+
+    def capture_program(observer: _Observer) -> None:
+        _capture_program(observer, request, channel, capture)
+
+    observer = _Observer(lambda observer: finish(lambda: capture_program(observer)))
+    recorder = Recorder(folder, TraceOptions(target=request.target), observer)
+    change_after_import({TRACING: observer.watch_tracing})
+    hooks.install(recorder)
+    channel.enter("script")
+    try:
+        run(program, "")
+    except BaseException as error:
+        observer.is_over = True
+        if failures.wants_devices(error) or not (observer.seen or observer.unfinished):
+            raise
+        if observer.unfinished is not None:
+            _capture(observer.unfinished, observer.unfinished[1:], request, channel, capture)
+        else:
+            with suppress(UsageError):
+                capture_program(observer)
+        channel.enter("script")
+        raise
+    observer.is_over = True
+    capture_program(observer)
+
+
+def _capture_program(observer: _Observer, request: Request, channel: Channel, capture: Capture) -> None:
+    place, _ = split_function(request.function)
+    ranked = observer.ranked()
+    if not ranked:
+        raise UsageError(f"JAX compiled no program for {place}", f"to capture one of its functions: {place}:function")
+    chosen = next((each for each in ranked if each.call is not None), None)
+    if chosen is None or chosen.call is None:
+        name = ranked[0].program.name
+        raise UsageError(f"the call of {name} is not known", f"shardscope trace --match {name} {place}")
+    others = tuple(
+        OtherProgram(each.program.name, each.program.call, each.calls, each.sent)
+        for each in ranked
+        if each is not chosen
+    )
+    channel.send(OtherPrograms(others))
+    with ExitStack() as stack:
+        from ..subject import meshes_in_context
+        from .context import set_both
+
+        if chosen.mesh is not None and not any(meshes_in_context()):
+            stack.enter_context(set_both(chosen.mesh))
+        _capture(chosen.call, _revived(chosen.call), request, channel, capture)
+
+
+def _capture(call: Call, arguments: Any, request: Request, channel: Channel, capture: Capture) -> None:
+    from .calls import module_of, names_of
+
+    module = module_of(call.function)
+    args, kwargs = arguments
+    capture(Resolved(call.function, names_of(call.function)[0], module, module), (args, dict(kwargs)))

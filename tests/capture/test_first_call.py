@@ -1,0 +1,272 @@
+"""The first call of a function by its script is what is captured: its arguments, its mesh, whatever it is called by."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.request import Request
+
+from .conftest import last
+
+Captured = Callable[..., Capture]
+
+SCRIPT = """
+    import functools, sys
+    import jax, jax.numpy as jnp, numpy as np
+    from jax.sharding import PartitionSpec as P, NamedSharding, Mesh
+    mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("x", "y"))
+
+    def put(a, *spec):
+        return jax.device_put(a, NamedSharding(mesh, P(*spec)))
+
+    def logged(function):
+        @functools.wraps(function)
+        def inner(*args, **kwargs):
+            return function(*args, **kwargs)
+        return inner
+
+    by_variable = jax.jit(lambda a, b: jnp.sum(a @ b))
+
+    def by_alias(a, b):
+        return jnp.sum(a @ b)
+    alias = jax.jit(by_alias)
+
+    @logged
+    @functools.partial(jax.jit, static_argnames=("n",))
+    def decorated(a, b, n=2):
+        return jnp.sum((a @ b) ** n)
+
+    def plain(a, b):
+        return jnp.sum(a @ b)
+
+    class Model:
+        def __init__(self, b):
+            self.b = b
+        @functools.partial(jax.jit, static_argnums=0)
+        def apply(self, a):
+            return jnp.sum(a @ self.b)
+
+    def ahead(a, b):
+        return jnp.sum(a @ b)
+
+    def mapped(a):
+        return jax.lax.psum(jnp.sum(a), "x")
+
+    def part(w, x):
+        return jnp.sum(x @ w)
+
+    @jax.jit
+    def whole(w, x):
+        return jax.grad(part)(w, x)
+
+    def main():
+        a, b = put(jnp.ones((16, 32)), "x", None), put(jnp.ones((32, 8)), None, "y")
+        @jax.jit
+        def local(a, b):
+            return jnp.sum(a @ b)
+        by_variable(a, b), alias(a, b), decorated(a, b, n=3), plain(a, b), Model(b).apply(a), local(a, b)
+        jax.jit(ahead).lower(a, b).compile()
+        jax.jit(jax.shard_map(mapped, mesh=mesh, in_specs=P("x"), out_specs=P()))(a)
+        whole(b, a)
+        with mesh:
+            jax.jit(lambda a: jax.lax.with_sharding_constraint(a, P("x")), donate_argnums=0)(a)
+        sys.exit(0)
+
+    if __name__ == "__main__":
+        main()
+"""
+
+KINDS = ("by_variable", "by_alias", "decorated", "plain", "Model.apply", "local", "ahead", "mapped")
+
+
+@pytest.mark.parametrize("function", KINDS)
+def test_call_of_any_kind(captured: Captured, function: str) -> None:
+    capture = captured(SCRIPT, function, live=False, probe="none")
+    assert capture.failure is None
+    assert capture.arguments[0].spec == "P('x', None)"
+    hlo = capture.stage("hlo")
+    assert hlo is not None
+    assert b"all-reduce" in hlo.source.data
+    assert capture.subject is not None
+    assert capture.subject.function == function
+
+
+def test_part_of_a_program_is_shown_within_it(captured: Captured) -> None:
+    capture = captured(SCRIPT, "part", live=False)
+    assert capture.subject is not None
+    assert capture.subject.function == "whole"
+    assert any("part is called while JAX traces whole" in message.text for message in capture.messages)
+
+
+def test_values_are_those_of_the_call(captured: Captured) -> None:
+    text = """
+        import sys
+        import jax, jax.numpy as jnp
+        @jax.jit
+        def fn(x):
+            return x * 2
+        def main(value):
+            for step in range(10**9):
+                fn(jnp.float32(value))
+        main(float(sys.argv[1]))
+    """
+    capture = captured(text, argv=("21",))
+    assert capture.failure is None
+    assert capture.execution is not None
+    assert capture.execution.outputs[0].values == "42."
+    assert not capture.execution.seeded_inputs
+
+
+def test_module_and_its_relative_imports(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "model.py").write_text(
+        "import jax\n\nclass Model:\n    def step(self, x):\n        return jax.numpy.sin(x)\n"
+    )
+    (tmp_path / "package" / "train.py").write_text(
+        "from .model import Model\nif __name__ == '__main__':\n    Model().step(1.0)\n"
+    )
+    for function in ("package.train:Model.step", "package/train.py:step"):
+        capture = last(Request(function, directory=str(tmp_path), live=False))
+        assert capture.failure is None
+        jaxpr = capture.stage("jaxpr")
+        assert jaxpr is not None
+        assert b"sin" in jaxpr.source.data
+
+
+def test_notebook(tmp_path: Path) -> None:
+    cells = ["%matplotlib inline\nimport jax", "def fn(x):\n    return jax.numpy.sin(x)", "fn(2.0)"]
+    path = tmp_path / "example.ipynb"
+    path.write_text(
+        json.dumps(
+            {"cells": [{"cell_type": "code", "source": [f"{line}\n" for line in cell.split("\n")]} for cell in cells]}
+        )
+    )
+    capture = last(Request(f"{path}:fn", live=False))
+    assert capture.failure is None
+    assert capture.stage("hlo") is not None
+
+
+def test_exception_before_the_call(captured: Captured) -> None:
+    text = """
+        import jax
+        def fn(x):
+            return x
+        def load(path):
+            raise FileNotFoundError(path)
+        if __name__ == "__main__":
+            fn(load("data"))
+    """
+    capture = captured(text)
+    assert capture.failure is not None
+    assert (capture.failure.type, capture.failure.phase) == ("FileNotFoundError", "script")
+    assert [(frame.function, frame.line) for frame in capture.failure.stack] == [("load", 6), ("<module>", 8)]
+
+
+def test_going_on(tmp_path: Path) -> None:
+    script = textwrap.dedent("""
+        import jax
+        @jax.jit
+        def fn(x):
+            return x * 2
+        for number in range(3):
+            print(fn(float(number)))
+        raise KeyError("after the call")
+    """)
+    (tmp_path / "script.py").write_text(script)
+    capture = last(Request(f"{tmp_path}/script.py:fn", go_on=True))
+    assert capture.stdout.split() == ["0.0", "2.0", "4.0"]
+    assert capture.execution is not None
+    assert capture.failure is not None
+    assert capture.failure.type == "KeyError"
+    capture = last(Request(f"{tmp_path}/script.py:fn"))
+    assert capture.stdout == ""
+    assert capture.failure is None
+
+
+def test_no_call(captured: Captured) -> None:
+    capture = captured("import jax\ndef fn(x):\n    return x\ndef other(x):\n    return x\n", "fn")
+    assert capture.failure is not None
+    assert "ended without a call of fn" in capture.failure.message
+    capture = captured("raise SystemExit('was run')\ndef step(x):\n    return x\n", "stepp")
+    assert capture.failure is not None
+    assert capture.failure.hint == "did you mean step?"
+
+
+PROGRAMS = """
+    import functools
+    import jax, jax.numpy as jnp
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    rows = NamedSharding(mesh, P("x"))
+    w = jax.jit(lambda key: jax.random.normal(key, (64, 64)), out_shardings=rows)(jax.random.key(0))
+    x = jax.device_put(jnp.ones((64, 64)), rows)
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def step(w, x):
+        return w - 1e-5 * jax.grad(lambda w: jnp.sum((x @ w) ** 2))(w)
+
+    @jax.jit
+    def evaluate(w, x):
+        return jnp.sum(x @ w)
+
+    evaluate(w, x)
+    for number in range({steps}):
+        w = step(w, x)
+    {then}
+"""
+
+
+def test_the_costliest_program(captured: Captured) -> None:
+    """The loop is left when it only repeats what it has done; arguments that were donated since have random values."""
+    capture = captured(PROGRAMS.format(steps=10**9, then=""), "", name="train.py")
+    assert capture.failure is None
+    assert capture.subject is not None
+    assert capture.subject.function == "step"
+    assert capture.execution is not None
+    assert capture.execution.seeded_inputs
+    others = {each.name: each for each in capture.others}
+    assert others["evaluate"].calls == 1
+    assert others["evaluate"].call is not None
+    assert others["evaluate"].call.line == 18
+
+
+def test_what_raises_wins(captured: Captured) -> None:
+    """Over the costliest program: a program that raises, with why, or what the script raises after it."""
+    wrong = "jax.jit(lambda a: a @ jnp.ones((3, 3)), out_shardings=rows)(w)"
+    capture = captured(PROGRAMS.format(steps=2, then=wrong), "", live=False)
+    assert capture.failure is not None
+    assert capture.failure.phase == "trace"
+    assert capture.subject is not None
+    assert capture.subject.function == "<lambda>"
+    capture = captured(PROGRAMS.format(steps=2, then="open('/missing/file')"), "", live=False)
+    assert capture.failure is not None
+    assert (capture.failure.type, capture.failure.stack[0].line) == ("FileNotFoundError", 21)
+    assert capture.subject is not None
+    assert capture.subject.function == "step"
+    assert capture.stage("hlo") is not None
+
+
+def test_a_script_of_a_cluster_runs_as_one_process(captured: Captured) -> None:
+    """On as many devices as it needs, with nothing of the first attempt in what it printed."""
+    capture = captured(
+        """
+        import jax, jax.numpy as jnp
+        from jax.sharding import NamedSharding, PartitionSpec as P
+        jax.distributed.initialize(coordinator_address="10.0.0.1:1234", num_processes=4, process_id=0)
+        print("devices", jax.device_count())
+        mesh = jax.make_mesh((16,), ("d",), axis_types=(jax.sharding.AxisType.Auto,))
+        fn = jax.jit(lambda x: x.sum())
+        fn(jax.device_put(jnp.ones((32, 8)), NamedSharding(mesh, P("d"))))
+    """,
+        live=False,
+    )
+    assert capture.failure is None
+    assert capture.stdout.splitlines() == ["devices 16"]
+    assert capture.stderr == ""
+    assert any("jax.distributed.initialize was left out" in message.text for message in capture.messages)
