@@ -22,7 +22,7 @@ from ..inspector.selection.selection import Selection
 from .choice_screen import ChoiceScreen
 from .copying import LINE, copies, whole_text
 from .diff_screen import DiffScreen
-from .edit_loop import PERIOD_S, CannotApplyError, EditLoop
+from .edit_loop import PERIOD_S, CannotApplyError, EditLoop, files_of
 from .entry_details import Selected
 from .feed import Feed
 from .prompt import PromptedScreen
@@ -32,7 +32,7 @@ from .text_view import TextView
 LONGEST_S = 3600.0
 """Seconds that a message may stay, until what it announces has come."""
 
-NO_REQUEST = "Only what `shardscope run` captures can be captured again."
+NO_REQUEST = "Only functions and scripts can be captured again."
 
 
 class EditScreen(PromptedScreen):
@@ -51,6 +51,8 @@ class EditScreen(PromptedScreen):
     linked: reactive[Selection | None] = reactive(None)
     changed: reactive[str | None] = reactive(None)
     """A file that was saved since it was captured."""
+    failed: reactive[Capture | None] = reactive(None)
+    """A later run that failed: what is shown is older than the source."""
 
     def __init__(self, feed: Feed, policy: Policy = EVERYTHING, loop: EditLoop | None = None) -> None:
         super().__init__()
@@ -81,10 +83,11 @@ class EditScreen(PromptedScreen):
         raise NotImplementedError
 
     def _look_at_files(self) -> None:
-        if self._edit_loop is None or self.rerunning:
+        if self._edit_loop is None or (self.rerunning and not self._edit_loop.watch):
             return
-        self.changed = self._edit_loop.changed(self.report)
+        self.changed = self._edit_loop.changed()
         if self.changed is not None and self._edit_loop.watch:
+            self.rerunning = ""  # the run of what was saved before is of no use
             self.action_rerun()
 
     def action_rerun(self) -> None:
@@ -95,6 +98,24 @@ class EditScreen(PromptedScreen):
             self.changed, self.rerunning = None, "rerun: starting Python"
             self._feed.rerun(self._edit_loop.begin)
             self.settle()
+
+    def watch_report(self, report: Report | None) -> None:
+        """Follow the files of what is shown."""
+        if self._edit_loop is not None and report is not None:
+            self._edit_loop.learn(files_of(report))
+
+    @on(Feed.Failed)
+    def _has_failed(self, event: Feed.Failed) -> None:
+        """Leave the last good report on the screen, and say why there is none of what was saved since."""
+        self.rerunning, self.failed = "", event.capture
+        if self._edit_loop is not None:
+            self._edit_loop.learn(event.capture.files)
+        self.settle()
+        failure = event.capture.failure
+        if failure is not None:
+            place = next(iter(failure.stack), None)
+            where = "" if place is None else f"\n{os.path.basename(place.file)}:{place.line} {place.function}"
+            self.notify(printable(f"{failure.message}{where}"), severity="error", timeout=LONGEST_S, markup=False)
 
     def capture_for(self, target: str) -> None:
         """Capture again, for another target."""
@@ -111,7 +132,8 @@ class EditScreen(PromptedScreen):
         """Return whether the arriving capture belongs to another run than the shown one."""
         if self._feed.runs == self._run_shown:
             return False
-        self._run_shown, self.rerunning = self._feed.runs, ""
+        self._run_shown, self.rerunning, self.failed = self._feed.runs, "", None
+        self.app.clear_notifications()
         if self.capture.complete:
             self._run_before = self.report
         return True

@@ -20,6 +20,8 @@ STOP_TIMEOUT_S = 5.0
 class Feed:
     """The latest of the captures that arrived since the screen last looked.
 
+    A complete one is not replaced by one that failed.
+
     What is read of one is kept for those that grow out of it. `runs` counts how often a capture was begun.
     """
 
@@ -31,6 +33,12 @@ class Feed:
         """Progress of a capture that will replace the shown one."""
 
         phase: str
+
+    @dataclass
+    class Failed(Message):
+        """A capture that was to replace the shown one, and failed."""
+
+        capture: Capture
 
     def __init__(self, captures: Iterable[Capture], cancel: Callable[[], None]) -> None:
         self._captures = captures
@@ -94,7 +102,11 @@ class Feed:
         for last in handle.captures:
             if last.progress is not None:
                 self._post(self.Rerunning(PHASES[last.progress.phase]))
-        if last is not None and last.progress is None:
+        if last is None or last.progress is not None:  # it was cancelled
+            return
+        if last.failure is not None and self._latest.capture.complete:
+            self._post(self.Failed(last))
+        else:
             self._latest = Program(last)
             self.runs += 1
             self._announce()

@@ -67,7 +67,11 @@ class MainScreen(SelectionScreen):
 
     def compose(self) -> ComposeResult:
         yield TitleBar(self.requested).data_bind(
-            MainScreen.waiting, capture=EditScreen.capture, report=EditScreen.report, changed=EditScreen.changed
+            MainScreen.waiting,
+            capture=EditScreen.capture,
+            report=EditScreen.report,
+            changed=EditScreen.changed,
+            failed=EditScreen.failed,
         )
         yield TabStrip(id="tabs")
         with Container(id="upper"):

@@ -32,6 +32,7 @@ class TitleBar(Widget):
     report: reactive[Report | None] = reactive(None)
     waiting: reactive[str] = reactive("")
     changed: reactive[str | None] = reactive(None)
+    failed: reactive[Capture | None] = reactive(None)
 
     def __init__(self, requested: Sequence[str] = ()) -> None:
         """`requested` stands for the subject until that is known."""
@@ -99,6 +100,12 @@ class TitleBar(Widget):
         if self.waiting:
             elapsed = f"{time.monotonic() - self._began:.1f} s"
             return Content.assemble((f"{picture} {self.waiting} ", "$warning"), (elapsed, "$aside"))
+        if self.failed is not None and self.failed.failure is not None:
+            why = self.failed.failure
+            what = why.type or f"stopped while {PHASES[why.phase]}"
+            return Content.assemble(
+                data(f"✗ {what} ", "bold $error"), ("stale: the report before the edit", "$warning")
+            )
         if self.changed is not None:
             name = os.path.basename(self.changed)
             return Content.assemble(data(f"{name} changed ", "$warning"), ("r reruns", "$aside"))

@@ -36,7 +36,7 @@ class Again(EditLoop):
     go_on: threading.Event
 
     def begin(self) -> CaptureHandle:
-        self.began = os.path.getmtime(self.request.function.partition(":")[0]) + 1
+        self.note()
 
         def captures() -> Iterator[Capture]:
             yield replace(Capture(), progress=Progress("compile", 0.0))
@@ -166,7 +166,7 @@ async def test_a_file_has_nothing_to_run_again(sample: SampleCapture) -> None:
         driver = await over(pilot, app)
         for key in ("r", "d", "A"):
             await driver.press(key)
-        await driver.until(lambda: "shardscope run" in driver.text)
+        await driver.until(lambda: "can be captured again" in driver.text)
 
 
 def test_a_failure_that_is_gone_is_not_selected(sample: SampleCapture) -> None:
@@ -174,3 +174,57 @@ def test_a_failure_that_is_gone_is_not_selected(sample: SampleCapture) -> None:
     one, other = (Failure("function", message, "trace") for message in ("one", "other"))
     assert same_entry(one, inspect(capture)) is None
     assert same_entry(one, inspect(replace(capture, failure=other))) == other
+
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from layers import dense
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+def fn(w, x):
+    return {body}
+if __name__ == "__main__":
+    w = jax.device_put(jnp.ones((32, 16)), NamedSharding(mesh, P("x")))
+    jax.jit(fn)(w, jnp.ones((16, 32)))
+"""
+
+
+async def test_watching_lives_through_broken_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last good report stays, marked stale, until an edit of any of the files mends the program."""
+    monkeypatch.setattr("shardscope.tui.edit_screen.PERIOD_S", 0.1)
+    script, module = tmp_path / "script.py", tmp_path / "layers.py"
+    whole, broken = "def dense(w, x):\n    return x @ w\n", "def dense(w, x):\n    return x @ x\n"
+    script.write_text(PROGRAM.format(body="dense(w, x)"))
+    module.write_text(whole)
+    loop = EditLoop(Request(f"{script}:fn", live=False, directory=str(tmp_path)), watch=True)
+    handle = loop.begin()
+    app = ShardscopeApp(handle.captures, handle.cancellation.cancel, loops=(loop,))
+
+    def save(path: Path, text: str, *, by_rename: bool = False) -> None:
+        if by_rename:
+            other = path.with_suffix(".new")
+            other.write_text(text)
+            os.utime(other, (1e9, 1e9))
+            other.replace(path)
+        else:
+            path.write_text(text)
+
+    async with app.run_test(size=(140, 40), notifications=True) as pilot:
+        driver = await over(pilot, app)
+        await driver.until(lambda: "all-reduce" in driver.text)
+        edits = (
+            (script, "dense(w, x", "SyntaxError", False),
+            (script, "dense(w, y)", "NameError", True),
+            (script, "dense(w, x) * 2", "", False),
+            (module, broken, "TypeError", False),
+            (module, "import missing_module\n", "ModuleNotFoundError", True),
+            (module, whole, "", True),
+        )
+        for path, text, error, by_rename in edits:
+            save(path, PROGRAM.format(body=text) if path == script else text, by_rename=by_rename)
+            await driver.until(lambda: driver.screen.rerunning)  # type: ignore[attr-defined]
+            await driver.until(lambda: not driver.screen.waiting)
+            await pilot.pause(0.2)
+            assert (f"✗ {error} stale:" in driver.text) == bool(error), driver.text
+            assert "all-reduce" in driver.text
+            assert ("since the run before" in driver.text) == (not error)
