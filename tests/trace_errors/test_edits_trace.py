@@ -160,10 +160,10 @@ def jaxpr_of(text: str, name: str, **options: bool) -> Any:
 @pytest.mark.parametrize(
     ("name", "good", "count", "steps"),
     [
-        ("two_results", 1, 3, 6),
-        ("only_axis", 3, 3, 3),
-        ("gathered", 4, 4, 2),
-        ("cast_for_nothing", 4, 4, 2),
+        ("two_results", 2, 4, 6),
+        ("only_axis", 4, 4, 3),
+        ("gathered", 5, 5, 2),
+        ("cast_for_nothing", 5, 5, 2),
         ("carried", 1, 1, 4),
         ("counted", 1, 1, 3),
         ("branched", 1, 2, 2),

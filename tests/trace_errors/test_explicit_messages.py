@@ -175,10 +175,6 @@ def test_what_traces_keeps_the_numbers(tmp_path: Path, function: str, line: str,
     assert report.explanation is not None
     fix = report.explanation.fixes[0]
     assert line in diff_of(report.program, fix), diff_of(report.program, fix)
-    if function == "looped":  # by name: the result of the body is another place
-        inside = '+        return jax.sharding.reshard(jax.sharding.reshard(c * 2, P("x")), jax.P(None, None))'
-        (other,) = (each for each in report.explanation.fixes[1:] if inside in diff_of(report.program, each))
-        assert other.edits
     assert fix.helps
     if norm is None:  # over automatic axes a reshard is not allowed
         return
