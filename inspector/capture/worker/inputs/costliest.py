@@ -212,8 +212,10 @@ def _capture_program(observer: _Observer, request: Request, channel: Channel, ca
         raise UsageError(f"JAX compiled no program for {place}", f"to capture one of its functions: {place}:function")
     chosen = next((each for each in ranked if each.call is not None), None)
     if chosen is None or chosen.call is None:
-        name = ranked[0].program.name
-        raise UsageError(f"the call of {name} is not known", f"shardscope trace --match {name} {place}")
+        raise UsageError(
+            f"{place} calls no jitted function: its programs are operations outside of jit",
+            f"name one of its functions, {place}:function, or list the programs: shardscope trace {place}",
+        )
     others = tuple(
         OtherProgram(each.program.name, each.program.call, each.calls, each.sent)
         for each in ranked
