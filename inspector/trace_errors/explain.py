@@ -90,7 +90,12 @@ def explained_or_tried(
     tell: Callable[[str], None] = _silent,
     show: Callable[[Report], None] = lambda report: None,
 ) -> Report:
-    """The report of a request, explained where it failed, else with what came of trying fixes for so many seconds."""
+    """The report of a request, explained where it failed, else with what came of trying fixes for so many seconds.
+
+    Both run the script again; with 0 seconds nothing does.
+    """
+    if seconds == 0:
+        return report
     if report.capture.failure is not None:
         return explained(report, request, tell)
-    return report if seconds == 0 else tried(report, request, policy, seconds, tell, show)
+    return tried(report, request, policy, seconds, tell, show)

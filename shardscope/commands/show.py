@@ -132,7 +132,7 @@ def _report(
     """The report, with why the function does not trace, or with what came of trying fixes."""
     with progress("analyzing", quiet=options.quiet) as tell:
         report, seconds = inspect(last, policy), trial_seconds(options, settings)
-        if report.capture.failure is None and seconds == 0:
+        if seconds == 0:
             return report
         # What explains a failure and tries fixes takes long to import, and few captures need it.
         from shardscope.inspector.trace_errors.explain import explained_or_tried

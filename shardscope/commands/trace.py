@@ -49,6 +49,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--target", metavar="TARGET", help="compile the program for this target; the script runs on fake devices"
     )
     parser.add_argument("--abstract", action="store_true", help="do not allocate large arrays, nor compute with them")
+    parser.add_argument(
+        "--no-explain", action="store_true", help="do not run a script that fails again, with edits, to explain why"
+    )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
     add_output_options(parser, "report", "reports", "trace")
@@ -74,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
             trace = traced_with_enough_devices(command, folder, recorded, options, stdout)
         if options.folder is not None:
             keep_propagated(trace, command[0])
-        if trace.status and options.match is None:
+        if trace.status and options.match is None and not options.no_explain:
             from shardscope.inspector.trace_errors.explain import explained_trace
 
             with progress("explaining the error", quiet=options.quiet) as tell:
