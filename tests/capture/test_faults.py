@@ -6,6 +6,7 @@ import re
 import resource
 import signal
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -19,6 +20,11 @@ from .conftest import Captured, last
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits as Linux has them")
 
 
+def imported(text: str) -> str:
+    """A script that is only imported, since its inputs are in it; that is what fails before it comes to them."""
+    return f"{textwrap.dedent(text)}\ndef fn(): return 0\nfn_inputs = ()\n"
+
+
 def failure(capture: Capture, kind: str, phase: str) -> str:
     """The message and details of a failure that is as it should be."""
     assert capture.failure is not None
@@ -29,7 +35,7 @@ def failure(capture: Capture, kind: str, phase: str) -> str:
 
 
 def test_exception_at_import(captured: Captured) -> None:
-    told = failure(captured("def helper():\n    return {}['missing']\nhelper()\n"), "function", "import")
+    told = failure(captured(imported("def helper():\n    return {}['missing']\nhelper()\n")), "function", "import")
     assert told.startswith("KeyError: 'missing'")
     assert "line 2, in helper\n    return {}['missing']" in told
     assert "importlib" not in told
@@ -37,7 +43,7 @@ def test_exception_at_import(captured: Captured) -> None:
 
 
 def test_syntax_error(captured: Captured) -> None:
-    told = failure(captured("def fn(:\n    pass\n"), "function", "import")
+    told = failure(captured("def fn(:\n    pass\n"), "function", "script")
     assert "script.py" in told
     assert "def fn(:" in told
 
@@ -149,7 +155,7 @@ def test_an_interpreter_that_says_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_sys_exit(captured: Captured) -> None:
-    capture = captured("import sys\nprint('bye')\nsys.exit(3)\n")
+    capture = captured(imported("import sys\nprint('bye')\nsys.exit(3)\n"))
     assert "sys.exit(3) while it was imported" in failure(capture, "function", "import")
     assert capture.failure is not None
     assert "__main__" in (capture.failure.hint or "")
@@ -161,7 +167,7 @@ def test_sys_exit_in_the_function(captured: Captured) -> None:
 
 
 def test_os_exit(captured: Captured) -> None:
-    capture = captured("import os, sys\nprint('last words', file=sys.stderr)\nos._exit(7)\n")
+    capture = captured(imported("import os, sys\nprint('last words', file=sys.stderr)\nos._exit(7)\n"))
     told = failure(capture, "died", "import")
     assert "exited with status 7" in told
     assert "last words" in told
@@ -175,7 +181,7 @@ def test_os_exit(captured: Captured) -> None:
     ],
 )
 def test_crash(captured: Captured, text: str, name: str, where: str) -> None:
-    told = failure(captured(text), "died", "import")
+    told = failure(captured(imported(text)), "died", "import")
     assert name in told
     assert where in told
     assert "capture/worker" not in told
@@ -192,12 +198,14 @@ def test_crash_while_tracing_keeps_what_was_known(captured: Captured) -> None:
 
 def test_xla_gives_up(captured: Captured) -> None:
     told = failure(
-        captured("""
+        captured(
+            imported("""
             import os
             os.environ["XLA_FLAGS"] = "--xla_no_such_flag=1"
             import jax
             jax.devices()
-        """),
+            """)
+        ),
         "died",
         "import",
     )
@@ -208,7 +216,7 @@ def test_xla_gives_up(captured: Captured) -> None:
 @pytest.mark.once
 def test_killed_as_for_memory(captured: Captured) -> None:
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # of a process that took less nothing is known
-    capture = captured(f"import os, signal\nx = b'x' * {own + 10**9}\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    capture = captured(imported(f"import os, signal\nx = b'x' * {own + 10**9}\nos.kill(os.getpid(), signal.SIGKILL)\n"))
     told = failure(capture, "died", "import")
     assert "SIGKILL" in told
     used = re.search(r"used ([\d.]+) GB", told)
@@ -220,11 +228,13 @@ def test_killed_as_for_memory(captured: Captured) -> None:
 
 def test_out_of_memory(captured: Captured) -> None:
     told = failure(
-        captured("""
+        captured(
+            imported("""
             import resource
             resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
             x = bytearray(1 << 40)
-        """),
+            """)
+        ),
         "function",
         "import",
     )
@@ -232,19 +242,20 @@ def test_out_of_memory(captured: Captured) -> None:
 
 
 def test_endless_loop(captured: Captured) -> None:
-    told = failure(captured("def spin():\n    while True: pass\nspin()\n", timeout=1.0), "died", "import")
+    told = failure(captured(imported("def spin():\n    while True: pass\nspin()\n"), timeout=1.0), "died", "import")
     assert "timed out after 1 s, while importing the script" in told
     assert "line 2 in spin" in told
 
 
 def test_endless_loop_that_ignores_signals(captured: Captured) -> None:
-    capture = captured("""
+    script = """
         import signal, faulthandler, time
         faulthandler.disable()
         signal.signal(signal.SIGABRT, signal.SIG_IGN)
         while True:
             time.sleep(0.1)
-    """, timeout=0.7)  # fmt: skip
+    """
+    capture = captured(imported(script), timeout=0.7)
     assert "timed out after 0.7 s" in failure(capture, "died", "import")
 
 
@@ -256,14 +267,16 @@ def test_missing_file(tmp_path: Path, captured: Captured) -> None:
 
 def test_exception_with_a_cause_and_notes(captured: Captured) -> None:
     told = failure(
-        captured("""
+        captured(
+            imported("""
             try:
                 1 / 0
             except ZeroDivisionError as error:
                 problem = ValueError("second")
                 problem.add_note("a note of the user's")
                 raise problem from error
-        """),
+            """)
+        ),
         "function",
         "import",
     )

@@ -97,13 +97,12 @@ async def test_why_a_function_does_not_trace(tmp_path: Path) -> None:
     )
     request = Request(f"{script}:fn", live=False)
     *_, failed = capture(request)
-    app = ShardscopeApp(
-        (failed,), improve=partial(explained_or_tried, request=request, policy=EVERYTHING)
-    )
+    app = ShardscopeApp((failed,), improve=partial(explained_or_tried, request=request, policy=EVERYTHING))
     async with app.run_test(size=(200, 50)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: isinstance(app.screen, MainScreen) and "why it fails" in driver.text)
-        for words in ("the value is varying already", "script.py:5", "tried: runs", "+fn = jax.shard_map(lambda a: a, mesh"):
+        change = "+fn = jax.shard_map(lambda a: a, mesh"
+        for words in ("the value is varying already", "script.py:5", "tried: runs", change):
             assert words in driver.text
 
 
