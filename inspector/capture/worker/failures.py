@@ -130,8 +130,10 @@ def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
         StackFrame(f.filename, f.name, f.lineno or 0, f.end_lineno or 0, f.colno or 0, f.end_colno or 0)
         for f in users[:MAX_FRAMES]
     ]
-    if isinstance(error, SyntaxError) and isinstance(error.filename, str):
-        found.insert(0, StackFrame(error.filename, "<module>", error.lineno or 0))
+    # An exception may answer anything to `isinstance`.
+    syntax: Any = error if issubclass(type(error), SyntaxError) else None
+    if syntax is not None and isinstance(syntax.filename, str):
+        found.insert(0, StackFrame(syntax.filename, "<module>", syntax.lineno or 0))
     return tuple(found)
 
 
