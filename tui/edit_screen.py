@@ -108,6 +108,7 @@ class EditScreen(PromptedScreen):
     def _has_failed(self, event: Feed.Failed) -> None:
         """Leave the last good report on the screen, and say why there is none of what was saved since."""
         self.rerunning, self.failed = "", event.capture
+        self.app.clear_notifications()  # they are of runs before
         if self._edit_loop is not None:
             self._edit_loop.learn(event.capture.files)
         self.settle()

@@ -70,11 +70,11 @@ async def test_what_is_shown_stays_until_another_run_has_ended(sample: SampleCap
         await driver.press("r")
         await driver.until(lambda: "rerun: compiling" in driver.text)
         assert "all-reduce" in driver.text
-        assert "1 warning" in driver.text
+        assert "1 note" in driver.text
         loop.go_on.set()
         await driver.until(lambda: driver.screen.capture is repaired and not driver.screen.waiting)
         await driver.until(lambda: "since the run before" in driver.text)
-        assert "1 warning" not in driver.text.splitlines()[0]
+        assert "1 note" not in driver.text.splitlines()[0]
         assert driver.screen.query_one("TablesPane").chosen == "collectives"
         await driver.press("d")
         await driver.until(lambda: isinstance(app.screen, DiffScreen) and "reduce-scatter" in driver.text)
@@ -146,7 +146,8 @@ async def test_a_finding_is_read_copied_and_tried(
     app = ShardscopeApp((faulty,), loops=(again(faulty, tmp_path / "script.py"),))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)
-        assert isinstance(driver.screen.selected, Finding)
+        await driver.press("2", "home")
+        await driver.until(lambda: isinstance(driver.screen.selected, Finding))
         await driver.press("enter")
         await driver.until(lambda: isinstance(app.screen, ReadingScreen) and "compiled to" in driver.text)
         await driver.press("y")
