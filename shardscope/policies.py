@@ -56,8 +56,8 @@ def _rule(name: str) -> Rule:
     rule = rule_named(name)
     if rule is None:
         near = get_close_matches(name, [text for each in RULES for text in (each.id, each.slug)], n=1)
-        meant = f"did you mean {near[0]}?" if near else "`shardscope rules` lists them"
-        raise ShardscopeError(f"unknown rule {name!r}; {meant}")
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise ShardscopeError(f"unknown rule {name!r}; {meant}`shardscope rules` lists them")
     return rule
 
 

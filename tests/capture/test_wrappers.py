@@ -140,7 +140,7 @@ def test_a_loop_that_looks_at_values_is_several_programs(captured: Captured, jit
     assert failure.kind == "function"
     assert "shardscope" not in failure.details
     assert "Error: " in failure.message
-    assert ("if it runs several programs, see them with: shardscope trace" in (failure.hint or "")) == (not jit)
+    assert ("if it runs several programs, see them with: shardscope " in (failure.hint or "")) == (not jit)
 
 
 CLOSED_OVER = """

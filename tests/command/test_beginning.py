@@ -87,7 +87,7 @@ def test_what_the_compiler_has_written_is_analyzed_while_it_goes_on(
     begun = CaptureHandle(request, iter([*compiling, whole]), Cancellation())
     options = argparse.Namespace(
         select=None, ignore=None, strict=False, format="text", output=None, quiet=False, verify=False, save=None,
-        details=(), fail_on=None, stage=None,
+        details=(), fail_on=None, stage=None, try_for=None,
     )  # fmt: skip
     assert show.one(begun, options, Found(Configuration())) == 0
     assert seen == [names[:1], names[:2], names[:3], names[:5], names]
@@ -110,7 +110,7 @@ def test_both_parts_are_the_whole(sample: SampleCapture, name: str) -> None:
 
 
 def test_what_the_run_finds_is_all_that_follows(sample: SampleCapture) -> None:
-    report = inspect(sample("missing_reduce_scatter:faulty"))
+    report = inspect(sample("unsound_invariance:faulty"))
     known = next(each for each in report.findings if each.severity != "info")
     found = replace(known, message="another one", severity="error")
     parts = StringIO()
@@ -133,7 +133,7 @@ def test_a_function_without_collectives_takes_three_lines(sample: SampleCapture)
 @pytest.mark.parametrize("document", ["README.md", "docs/reading.md"])
 def test_what_documents_show_is_what_is_printed(sample: SampleCapture, document: str) -> None:
     """But for times, and for what only a run finds out."""
-    (shown,) = re.findall(r"\$ shardscope run (\S+).*\n(.*\n.*\n\n(?:.+\n)+)", (ROOT / document).read_text())
+    (shown,) = re.findall(r"\$ shardscope .*?(\w+:\w+).*\n(.*\n.*\n\n(?:.+\n)+)", (ROOT / document).read_text())
     capture = sample(shown[0])
     assert capture.subject is not None
     if f"jax {capture.subject.jax}\n" not in shown[1]:

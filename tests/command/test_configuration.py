@@ -97,7 +97,7 @@ def test_what_has_no_words_is_told_in_those_of_msgspec() -> None:
 
 @pytest.fixture
 def faulty(sample: SampleCapture, tmp_path: Path) -> str:
-    """A saved capture with one warning, SS01."""
+    """A saved capture with one note, SS01, whose fix was not tried."""
     path = str(tmp_path / "faulty.shardscope")
     save(sample("missing_reduce_scatter:faulty"), path)
     return path
@@ -106,10 +106,11 @@ def faulty(sample: SampleCapture, tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("settings", "options", "code"),
     [
-        ("fail-on = 'warning'", (), 1),
-        ("fail-on = 'warning'\nignore = ['SS01']", (), 0),
-        ("fail-on = 'warning'\nignore = ['SS01']", ("--ignore", "SS04"), 1),
-        ("fail-on = 'error'", ("--fail-on", "warning"), 1),
+        ("fail-on = 'info'", (), 1),
+        ("fail-on = 'warning'", (), 0),
+        ("fail-on = 'info'\nignore = ['SS01']", (), 0),
+        ("fail-on = 'info'\nignore = ['SS01']", ("--ignore", "SS04"), 1),
+        ("fail-on = 'error'", ("--fail-on", "info"), 1),
         ("fail-on = 'info'\nselect = ['SS04']", (), 0),
         ("fail-on = 'worse'", (), 2),
     ],

@@ -185,7 +185,7 @@ def test_a_stage_may_be_written_to_a_file_of_its_name(shardscope: Shardscope, ke
 
 
 def test_a_golden_makes_no_folder_of_a_capture_that_fails(shardscope: Shardscope, tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text("raise ValueError\n")
+    (tmp_path / "script.py").write_text("def fn():\n    raise ValueError\n")
     assert shardscope("check", "script.py:fn", "--update", "--golden", "no/such/golden.json").returncode == 3
     assert [path.name for path in tmp_path.iterdir()] == ["script.py"]
     assert shardscope("check", "script.py:fn", "--update", "--golden", "script.py/x/golden.json").returncode == 2

@@ -25,6 +25,9 @@ if os.environ.get("RANK", "0") == "0":
     subprocess.Popen(["sh", "-c", "sleep 1000 & sleep 1000"], pass_fds=[fifo])
 os.write(fifo, b"x")
 time.sleep(1000)
+
+def fn():
+    pass
 """
 """All of its processes have one end of a pipe, whose other end tells when none of them is there any more."""
 

@@ -8,9 +8,9 @@ from ..table import Column, Piece, Row, Table, size_cell
 
 
 def axes(report: Report) -> Table:
-    """A row for each axis: what is sharded over it, what runs over it, and whether that fits."""
-    is_listed = any(use.shards or use.runs for use in report.axes)
+    """A row for each axis: what is sharded over it, what runs over it, whether that fits; none without collectives."""
     has_problems = any(use.problem for use in report.axes)
+    is_listed = any(use.shards or use.runs for use in report.axes) and bool(report.communication or report.uncounted)
     return Table(
         id="axes",
         title="Axes",
