@@ -235,7 +235,12 @@ def _place_of_edits(place: SourcePosition, fixes: tuple[Fix, ...]) -> SourcePosi
 
 def _is_same(run: Run, failure: Failure | None, *, is_last: bool) -> bool:
     """Return whether a run fails as a capture did; the last kind of run is taken for any of its errors."""
-    return is_last or failure is None or not failure.said or failure.said.splitlines()[:1] == run.said.splitlines()[:1]
+    return is_last or failure is None or not failure.said or _words(failure.said) == _words(run.said)
+
+
+def _words(said: str) -> list[str]:
+    """The words of the first line, in one order: JAX prints sets, whose order is another one in each process."""
+    return sorted(re.findall(r"\w+", said.partition("\n")[0]))
 
 
 def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
