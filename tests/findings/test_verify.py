@@ -235,7 +235,7 @@ invarying = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="casts of 
             "SS01",
             "+        whole = lax.psum_scatter(a @ a.T, 'x', scatter_dimension=0, tiled=True)",
         ),
-        ("recomputed", "SS08", "+        before = lax.all_gather(a, 'x', tiled=True)"),
+        ("recomputed", "SS07", "+        before = lax.all_gather(a, 'x', tiled=True)"),
         ("accumulated", "SS07", "+        before = lax.all_gather(a, 'x', tiled=True)"),
         ("twice_gathered", "SS03", "+mapped = partial(jax.shard_map, mesh=mesh, check_vma=True)"),
     ],
