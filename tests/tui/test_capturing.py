@@ -96,7 +96,7 @@ async def test_a_failure_is_told_and_earlier_stages_stay(opened: Opened, tmp_pat
 
 async def test_a_failure_before_the_first_stage(opened: Opened, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text("raise RuntimeError('no \\x1b[31mcolour')\n")
+    script.write_text("raise RuntimeError('no \\x1b[31mcolour')\ndef fn(): pass\nfn_inputs = ()\n")
     async with opened(capture(Request(f"{script}:fn"))) as driver:
         await driver.until(lambda: "Stopped while importing the script" in driver.text)
         await driver.until(lambda: "no �[31mcolour" in driver.text)

@@ -125,5 +125,5 @@ async def test_a_change_that_was_tried(opened: Opened) -> None:
         await driver.until(lambda: isinstance(app.screen, MainScreen) and driver.screen.linked is not None)
         ended.set()
         await driver.press("2", "down")
-        await driver.until(lambda: "tried: 14 B → 7 B sent" in driver.text)
+        await driver.until(lambda: "14 B → 7 B sent" in driver.text)
         assert "+    penalty = jnp.sum(weights**2)" in driver.text

@@ -77,6 +77,8 @@ TEXTS = {
     "type",
     "inputs",
 }
+TEXTS |= {"compiler", "file_after", "file_before", "files", "interpreter", "kernels", "not_finite", "opcode", "place"}
+TEXTS |= {"previous", "primitive", "program", "reason", "reproduction", "rounding", "shape"}
 TEXTS |= {"spec", "actual", "text", "location", "values", "digest", "message", "details", "hint", "said", "file"}
 TEXTS |= {
     "axis",
