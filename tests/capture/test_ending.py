@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 
 BUSY = """
 import os, subprocess, sys, time
+def fn(): ...
 helper = subprocess.Popen(["sleep", "1000"])
 open(sys.argv[1], "w").write(f"{os.getpid()} {helper.pid}")
 time.sleep(1000)
@@ -145,7 +146,7 @@ def test_signals_to_the_process_in_front(busy: tuple[Request, Path], number: sig
 
 def test_a_fork_dies_with_the_process_in_front(tmp_path: Path) -> None:
     (tmp_path / "forks.py").write_text(
-        "import os, sys, time\n"
+        "import os, sys, time\ndef fn(): ...\n"
         "child = os.fork()\n"
         "if child: open(sys.argv[1], 'w').write(f'{os.getpid()} {child}')\n"
         "time.sleep(1000)\n"

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.once, pytest.mark.skipif(sys.platform != "linux", reas
 
 BUSY = """
 import os, pathlib, subprocess, time
+def fn(): ...
 helper = subprocess.Popen(["sleep", "1000"])
 place = pathlib.Path(os.environ["PLACE"])
 place.with_name("writing").write_text(f"{os.getpid()} {helper.pid}")

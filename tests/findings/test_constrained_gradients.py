@@ -58,7 +58,6 @@ def test_gradients_are_constrained_and_reduce_scatters_form(tmp_path: Path) -> N
     assert "returned replicated" in found.message
     assert found.experiment is not None
     assert (found.experiment.state, found.experiment.why) == ("not helping", "the step is slower on the target")
-    assert found.experiment.values in ("equal", "close")
     (added,) = (line for line in diff_of(report.program, found.proposal) if line.startswith("+ "))
     assert added.startswith("+    grads = jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, ")
     assert (

@@ -256,7 +256,7 @@ def test_github_of_a_failure() -> None:
     )
     report = Report(Program(Capture(failure=failure)), explanation=explanation)
     ((name, properties, data),) = commands(to_github((report,)))
-    assert (name, data) == ("error", "ValueError: no\ntry\nwhy\ntraces; what it gives was not compared: cast it")
+    assert (name, data) == ("error", "ValueError: no\ntry\nwhy\ntried: runs; no values to compare: cast it")
     assert (properties["file"], properties["line"]) == ("f,g.py", "7")
     assert sarif(report)["invocations"][0]["toolExecutionNotifications"][0]["locations"]
 

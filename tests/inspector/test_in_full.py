@@ -58,7 +58,8 @@ def test_nothing_is_left_out_of_a_section_that_is_asked_for(many: Report, detail
 
 
 def test_each_argument_and_output_is_listed_once(many: Report) -> None:
-    words = Counter(word for line in printed(many, "shardings") if " ← " not in line for word in line.split())
+    rows = (line.split() for line in printed(many, "shardings") if " ← " not in line)
+    words = Counter(word for row in rows if row[:1] in (["argument"], ["output"]) for word in row)
     paths = [value.path for value in (*many.capture.arguments, *many.capture.outputs)]
     assert len(paths) == 2 * COUNT
     assert {words[path] for path in paths} == {1}
