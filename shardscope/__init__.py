@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardscope.version import __version__ as __version__
 
+TYPE_CHECKING = False  # `typing` takes longer to import than all else here
+
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any, TypeVar
+
     from shardscope.inspector.report import Report
+
+    _F = TypeVar("_F", bound=Callable[..., Any])
 
 # In a checkout the subpackages are folders beside this one, and not in it as an installation has them. From the root of
 # the checkout, Python finds this folder before any installation.
@@ -20,8 +25,6 @@ if not os.path.exists(os.path.join(_HERE, "parsers")) and all(
     os.path.isfile(os.path.join(_ROOT, *path)) for path in (("pyproject.toml",), ("parsers", "lalr", "automaton.py"))
 ):
     __path__.append(_ROOT)
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 Allowed = int | Mapping[str | tuple[str, ...], int]
 """Allowed number of collectives of a kind: in all, or by their mesh axes, `"y"` or `("x", "y")`."""

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
-from shardscope.arguments import parsed
-from shardscope.exit_code import ExitCode
-from shardscope.signals import leave_interrupts, stopped_by, stopping
-
 
 def command() -> int:
-    """Run the command that the process was started for; returns its exit status."""
+    """Run the command that the process was started for; returns its exit status.
+
+    Before it handles signals, and after, there is nothing to clean up: Ctrl-C ends the process as the system does it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     status = main()
-    leave_interrupts()
     gc.freeze()  # the collector would walk through all that was made once more before the process ends
     return status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
+    from shardscope.exit_code import ExitCode
+    from shardscope.signals import stopped_by, stopping
+
     try:
         _occupy_standard_descriptors()
         with stopping():
@@ -30,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.INTERRUPTED
     except BaseException as error:
         if (stopped := stopped_by(error)) is not None:
-            return ExitCode(stopped.status)
+            return stopped.status
         if not isinstance(error, (OSError, MemoryError)):
             raise
         # Of the system, and not of the request: no space, too many open files.
@@ -40,7 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
+    from shardscope.arguments import parsed
+
     options = parsed(given)
+    from shardscope.exit_code import ExitCode
     from shardscope.inspector.capture.model import UnreadableFileError
     from shardscope.inspector.capture.output_file import OutputError
     from shardscope.output_places import check_places
@@ -68,7 +75,7 @@ def _occupy_standard_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-def _complain(error: object, code: ExitCode) -> ExitCode:
+def _complain(error: object, code: int) -> int:
     from shardscope.terminal import say
 
     say(f"shardscope: {error}")

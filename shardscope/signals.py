@@ -42,12 +42,6 @@ def _leave_terminal() -> None:
     os.close(nowhere)
 
 
-def leave_interrupts() -> None:
-    """Let Ctrl-C end this process as the system does it, when all is done but Python's own end."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def stopped_by(handled: BaseException | None) -> Stopped | None:
     """Return the signal behind an exception: classes wrap what is raised while they are made."""
     while handled is not None and not isinstance(handled, Stopped):

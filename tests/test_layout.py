@@ -263,3 +263,34 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
             worklists += [f"{path.relative_to(ROOT)}:{line}" for line in walks(tree)]
     assert len(sets) <= OPCODE_SETS_LEFT, "\n".join(sets)
     assert len(worklists) <= WALKS_LEFT, "\n".join(worklists)
+
+
+STARTING = {
+    "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
+    "os": {"fork", "forkpty", "popen", "posix_spawn", "posix_spawnp", "system", "spawnv", "spawnve", "spawnvp"},
+}
+STARTS = {
+    "inspector/capture/guardian.py": "the guardian itself",
+    "inspector/capture/guarding.py": "what the guardian looks with",
+    "inspector/capture/warm.py": "the class of processes that a warm server forks",
+    "inspector/capture/worker/script_trial.py": "forks of a guarded process",
+    "inspector/capture/worker/warm_server.py": "forks of a guarded process, each guarded by its own capture",
+    "tui/navigation.py": "the user's editor, which may have unsaved text",
+}
+"""Files that start processes themselves, all others by a `Guardian`."""
+
+
+@pytest.mark.once
+def test_processes_are_guarded() -> None:
+    found = set()
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case (
+                    ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name))
+                    | ast.ClassDef(bases=[ast.Subscript(value=ast.Attribute(value=ast.Name(id=module), attr=name))])
+                ) if name in STARTING.get(module, ()):
+                    found.add(str(path.relative_to(ROOT)))
+                case ast.ImportFrom(module="subprocess" | "multiprocessing", names=names):
+                    assert not names, f"{path}: imports names of {node.module}"
+    assert found == STARTS.keys()

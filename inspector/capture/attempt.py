@@ -17,6 +17,7 @@ from . import endings
 from .endings import Ending
 from .environment import child_environment
 from .events import decode, fold
+from .guardian import Guardian
 from .model import Capture, CaptureError
 from .passes import in_workspace
 from .process import Process
@@ -68,8 +69,9 @@ class Attempt:
         self._scratch = Scratch()
         self._workspace = self._scratch.path
         environment = child_environment(os.environ, target, devices)
-        self._process = Process(self._command, environment, request.directory, self._arriving.put)
-        self._propagation = Propagation(self._python, environment, self._workspace, self._arriving.put)
+        self._guardian = Guardian()
+        self._process = Process(self._guardian, self._command, environment, request.directory, self._arriving.put)
+        self._propagation = Propagation(self._guardian, self._python, environment, self._workspace, self._arriving.put)
         self._growing = Capture(progress=Progress("start", 0.0))
         self._end: End | None = None
         self._ending: Ended | None = None
@@ -95,6 +97,7 @@ class Attempt:
             self._process.kill()
             self._propagation.stop()
             self._process.join()
+            self._guardian.close()
             self._scratch.remove()
 
     def _command(self, descriptor: int) -> list[str]:

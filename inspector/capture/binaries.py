@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from ...parsers.text.modules import binary_format, exported_bytecode
-from .guardian import run_guarded
+from .guardian import run
 from .interpreter import NoJaxError, interpreter_with_jax
 from .model import CaptureError, UnreadableFileError
 from .protocol import bootstrap
@@ -30,7 +30,7 @@ def text_of(name: str, data: bytes, python: str | None) -> bytes:
     except NoJaxError as error:
         raise UnreadableFileError(f"{name} is {what}, which jaxlib reads: {error}") from error
     try:
-        done = run_guarded(bootstrap.command(interpreter, "binaries"), exported_bytecode(data) or data, TIMEOUT_S)
+        done = run(bootstrap.command(interpreter, "binaries"), exported_bytecode(data) or data, TIMEOUT_S)
     except (OSError, subprocess.SubprocessError) as error:
         reason = getattr(error, "strerror", None) or f"timed out after {TIMEOUT_S:.0f} s"
         raise CaptureError(f"{name} is {what}, and {interpreter} cannot print it: {reason}") from error

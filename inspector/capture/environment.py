@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ...parsers.errors import ShardscopeError
 from ..targets.target import Target
-from .guardian import run_guarded
+from .guardian import run
 from .protocol import bootstrap
 
 DEFAULT_DEVICES = 8
@@ -56,7 +56,7 @@ def packages_of(interpreter: str) -> Mapping[str, str]:
     """
     command = bootstrap.command(interpreter, "main:list_packages")
     try:
-        done = run_guarded(command, b"", TIMEOUT_S)
+        done = run(command, timeout=TIMEOUT_S)
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         why = getattr(error, "strerror", None) or "it does not run as a Python interpreter"

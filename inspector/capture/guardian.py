@@ -1,4 +1,4 @@
-"""A process beside this one that ends what this one has started, in case this one is killed."""
+"""Processes that end with this one: another one beside it ends them, in case this one is killed."""
 
 from __future__ import annotations
 
@@ -7,41 +7,50 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from .guarding import DISMISSED, MARK
 
 PROGRAM = str(Path(__file__).with_name("guarding.py"))
 
 
-def run_guarded(command: Sequence[str], data: bytes, timeout: float) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end, with bytes on its standard input; a guardian ends it if this process is killed.
+def run(
+    command: Sequence[str],
+    data: bytes = b"",
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    begun: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command, with bytes on its standard input, to its end or that of this process; `begun` gets the process.
 
     Raises:
-        OSError: it cannot be started. SubprocessError: it takes longer.
+        OSError, ValueError: it cannot be started. SubprocessError: it takes longer.
     """
+    pipe = subprocess.PIPE
     with Guardian() as guardian:
-        environment = guardian.environment(os.environ)
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
-            guardian.watch(process.pid)
+        process = guardian.start(command, environment, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder)
+        with process:
+            begun(process)
             try:
                 stdout, stderr = process.communicate(data, timeout=timeout)
             except BaseException:
                 process.kill()
                 raise
-        return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
 class Guardian:
-    """Ends the processes that `watch` names, with their groups and descendants, and where Linux shows the environment
-    of a process, all that have inherited `environment`.
+    """Ends the processes that it started, with their groups and descendants, and where Linux shows the environment of a
+    process, all that have inherited theirs.
 
     It does so when it is asked to, when a block is left by an exception, and when this process ends in whatever way: it
-    reads a pipe that ends then. In the latter case it also removes the temporary folders that are left.
+    reads a pipe that ends then. In the latter case it also removes the temporary folders that are left. All processes
+    of shardscope are started by it, but for the user's editor.
 
     Raises:
         OSError: it cannot be started.
@@ -59,13 +68,22 @@ class Guardian:
             bufsize=0,
         )
 
-    def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The environment for what it shall end; the marks of others that guard this process stay in it."""
-        return {**given, MARK: f"{given.get(MARK, '')}:{self._mark}"}
+    def start(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        kind: type[subprocess.Popen[bytes]] = subprocess.Popen,
+        **options: Any,
+    ) -> subprocess.Popen[bytes]:
+        """Start a process, in the environment of this one where none is given. The marks of other guardians stay in it.
 
-    def watch(self, pid: int) -> None:
-        """Have it end this process, too."""
-        self._tell(b"%d\n" % pid)
+        Raises:
+            OSError, ValueError: it cannot be started.
+        """
+        given = os.environ if environment is None else environment
+        process = kind(command, env={**given, MARK: f"{given.get(MARK, '')}:{self._mark}"}, **options)
+        self._tell(b"%d\n" % process.pid)
+        return process
 
     def dismiss(self) -> None:
         """Let it go: what it watched has ended."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .events import decode, events_of, fold
+from .guardian import Guardian
 from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol.events import Event, Stage, frame_of
@@ -36,8 +37,8 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
 
     events: list[Event] = []
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
-    with Scratch() as workspace:
-        propagation = Propagation(sys.executable, os.environ, workspace, arrived.put)
+    with Scratch() as workspace, Guardian() as guardian:
+        propagation = Propagation(guardian, sys.executable, os.environ, workspace, arrived.put)
         try:
             record_call(function, (tuple(args), dict(kwargs)), events.append, str(workspace), own_files(), case)
             capture = Capture()

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from .guardian import run
 from .model import CaptureError
 
 TIMEOUT_S = 20.0
@@ -73,8 +74,6 @@ def active_interpreters(environment: Mapping[str, str]) -> Iterator[str]:
 def _has_jax(path: str) -> bool:
     """Return whether an interpreter finds JAX; the working directory, where anything may lie, is not searched."""
     try:
-        command = [path, "-P", "-c", PROBE]
-        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False, stdin=subprocess.DEVNULL)
+        return run([path, "-P", "-c", PROBE], timeout=TIMEOUT_S).returncode == 0
     except (OSError, subprocess.SubprocessError):
         return False
-    return done.returncode == 0

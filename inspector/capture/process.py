@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from resource import struct_rusage
 from typing import IO
 
@@ -43,11 +43,13 @@ class Process:
 
     def __init__(
         self,
+        guardian: Guardian,
         command: Command,
         environment: Mapping[str, str],
         directory: str | None,
         deliver: Callable[[Frame | Ending | OSError | ValueError | RuntimeError], None],
     ) -> None:
+        self._guardian = guardian
         self._command = command
         self._environment = environment
         self._directory = directory
@@ -90,8 +92,7 @@ class Process:
 
     def _run(self) -> None:
         try:
-            with closing(Guardian()) as guardian:
-                ending: Ending | OSError | ValueError | RuntimeError = self._followed(guardian)
+            ending: Ending | OSError | ValueError | RuntimeError = self._followed()
         except (OSError, ValueError, RuntimeError) as error:  # there is no such program, file descriptor, or thread
             self.kill()
             ending = error
@@ -99,18 +100,19 @@ class Process:
             self._has_begun.set()
         self._deliver(ending)
 
-    def _followed(self, guardian: Guardian) -> Ending:
+    def _followed(self) -> Ending:
         """Start the process and pass on its frames until it has ended; how it did."""
         reading, writing = os.pipe()
         try:
-            process = Popen(
+            process = self._guardian.start(
                 self._command(writing),
+                self._environment,
+                Popen,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=(writing,),
                 start_new_session=True,
-                env=guardian.environment(self._environment),
                 cwd=self._directory,
             )
         except (OSError, ValueError):
@@ -120,10 +122,9 @@ class Process:
             os.close(writing)
         with self._lock:
             self._group = process.pid
-            guardian.watch(process.pid)
             if self._killed:
                 self._signal(signal.SIGKILL)
-        self.is_warm = process.is_warm
+        self.is_warm = isinstance(process, Popen) and process.is_warm
         self._has_begun.set()
         assert process.stdout is not None
         assert process.stderr is not None

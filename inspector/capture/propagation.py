@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ...parsers.record import Record
 from .events import fold
+from .guardian import Guardian
 from .model import Capture
 from .protocol import bootstrap
 from .protocol.events import Message, Stage
@@ -72,10 +73,16 @@ class Propagation:
     """One run of Shardy: made ready, given a text, and heard of through `deliver`, which another thread calls."""
 
     def __init__(
-        self, python: str, environment: Mapping[str, str], workspace: Path, deliver: Callable[[Propagated], None]
+        self,
+        guardian: Guardian,
+        python: str,
+        environment: Mapping[str, str],
+        workspace: Path,
+        deliver: Callable[[Propagated], None],
     ) -> None:
+        self._guardian = guardian
         self._python = python
-        self._environment = dict(environment)
+        self._environment = environment
         self._folder = workspace
         self._deliver = deliver
         self._texts: queue.SimpleQueue[tuple[bytes, Dumped | None] | None] = queue.SimpleQueue()
@@ -134,13 +141,14 @@ class Propagation:
             if self._stopped:
                 return None
             try:
-                self._process = Popen(
+                self._process = self._guardian.start(
                     bootstrap.command(self._python, "provenance"),
+                    self._environment,
+                    Popen,
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
                     start_new_session=True,
-                    env=self._environment,
                 )
             except (OSError, ValueError):  # what starts the capture itself says so, too
                 return None
@@ -180,8 +188,8 @@ def propagated(
 ) -> Capture:
     """The capture with origins, in a process that starts when this is called."""
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
-    with Scratch() as workspace:
-        propagation = Propagation(python, environment, workspace, arrived.put)
+    with Scratch() as workspace, Guardian() as guardian:
+        propagation = Propagation(guardian, python, environment, workspace, arrived.put)
         try:
             propagation.submit(stablehlo, dumped)
             return with_propagation(capture, arrived.get())

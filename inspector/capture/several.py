@@ -135,18 +135,14 @@ class _Running:
         self, command: Sequence[str], environment: Mapping[str, str], stdout: IO[bytes] | int | None, log: Path | None
     ) -> None:
         """Start one, with our standard input and output, or with none and a file to print to."""
-        environment = self.guardian.environment(environment)
         try:
             if log is None:
-                self.processes.append(subprocess.Popen(command, env=environment, stdout=stdout))
+                process = self.guardian.start(command, environment, stdout=stdout)
             else:
                 with log.open("wb") as opened:
-                    self.processes.append(
-                        subprocess.Popen(
-                            command, env=environment, stdin=subprocess.DEVNULL, stdout=opened, stderr=subprocess.STDOUT
-                        )
-                    )
-            self.guardian.watch(self.processes[-1].pid)
+                    null, same = subprocess.DEVNULL, subprocess.STDOUT
+                    process = self.guardian.start(command, environment, stdin=null, stdout=opened, stderr=same)
+            self.processes.append(process)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CaptureError(f"cannot run {command[0]}: {reason}") from error

@@ -62,9 +62,9 @@ def run_traced(
     null = None if cancelled is None else subprocess.DEVNULL
     with Guardian() as guardian:
         try:
-            process = subprocess.Popen(
+            process = guardian.start(
                 command,
-                env=guardian.environment(environment),
+                environment,
                 stdin=null,
                 stdout=null or stdout,
                 stderr=null,
@@ -73,7 +73,6 @@ def run_traced(
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CaptureError(f"cannot run {command[0]}: {reason}") from error
-        guardian.watch(process.pid)
         status = _foreground(process) if cancelled is None else _wait(process, cancelled)
     finished = Finished(status, time.monotonic() - started)
     if cancelled is None:

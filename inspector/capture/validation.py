@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from .events import fold
+from .guardian import run
 from .here import capture_here
 from .model import Capture
 from .passes import place_of
@@ -38,53 +39,19 @@ EVALUATE = __name__.replace("capture.validation", "evaluate")
 """The module that evaluates; it needs numpy, which this process does not."""
 
 
-class _Evaluation:
-    """A running evaluation, which another thread may end."""
-
-    def __init__(self, folder: Path, seconds: float) -> None:
-        command = [sys.executable, "-m", EVALUATE, str(folder), str(seconds)]
-        # It ends when its standard input does, and so with this process.
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self._limit = seconds + START_S
-
-    def kill(self) -> None:
-        """End it."""
-        self._process.kill()
-
-    def result(self) -> Validation:
-        """Wait for the validation; of a process that died, why there is none."""
-        try:
-            output, errors = _drained(self._process, self._limit)
-        except subprocess.TimeoutExpired:
-            return Validation("not evaluated", reason=f"not evaluated in {self._limit - START_S:.0f} s")
-        finally:
-            self.kill()
-        if self._process.returncode == 0:
-            with suppress(msgspec.MsgspecError):
-                return msgspec.json.decode(output, type=Validation)
-        lines = errors.decode("utf-8", "replace").strip().splitlines()
-        said = lines[-1] if lines else f"exit status {self._process.returncode}"
-        return Validation("not evaluated", reason=f"the evaluating process ended: {said}")
-
-
-def _drained(process: subprocess.Popen[bytes], limit: float) -> tuple[bytes, bytes]:
-    """The output of a process whose standard input stays open until it ends."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    stdin, process.stdin = process.stdin, None  # `communicate` would close it at once
-    try:
-        return process.communicate(timeout=limit)
-    finally:
-        if stdin is not None:
-            stdin.close()
-
-
 def evaluated(folder: Path, seconds: float, cancellation: Cancellation | None = None) -> Validation:
-    """The validation of the case in a folder."""
-    evaluation = _Evaluation(folder, seconds)
-    if cancellation is not None:
-        cancellation.attach(evaluation)
-    return evaluation.result()
+    """The validation of the case in a folder; where the process dies or is cancelled, why there is none."""
+    command = [sys.executable, "-m", EVALUATE, str(folder), str(seconds)]
+    try:
+        done = run(command, timeout=seconds + START_S, begun=(cancellation or Cancellation()).attach)
+    except subprocess.TimeoutExpired:
+        return Validation("not evaluated", reason=f"not evaluated in {seconds:.0f} s")
+    if done.returncode == 0:
+        with suppress(msgspec.MsgspecError):
+            return msgspec.json.decode(done.stdout, type=Validation)
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    said = lines[-1] if lines else f"exit status {done.returncode}"
+    return Validation("not evaluated", reason=f"the evaluating process ended: {said}")
 
 
 def begin_validated(request: Request, seconds: float = SECONDS, kept: Path | None = None) -> CaptureHandle:

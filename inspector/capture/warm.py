@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .guardian import Guardian
 from .guarding import MARK
 from .protocol.bootstrap import LOAD
 
@@ -54,16 +55,17 @@ class _Server:
 
     def __init__(self, python: str, folder: str, environment: Mapping[str, str]) -> None:
         ours, its = socket.socketpair()
+        self._guardian = Guardian()
         with its:
-            self._process = subprocess.Popen(
+            self._process = self._guardian.start(
                 [python, "-c", PROGRAM.read_text(), str(its.fileno()), LOAD, folder],
+                # No mark of a capture's: it outlives the one that it is started for.
+                {name: value for name, value in environment.items() if name not in LATE},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(its.fileno(),),
                 start_new_session=True,
-                # No mark: it outlives the capture that it is started for.
-                env={name: value for name, value in environment.items() if name not in LATE},
                 cwd="/",
             )
         ours.settimeout(ANSWER_S)
@@ -91,6 +93,7 @@ class _Server:
         self._connection.close()
         self._process.kill()
         self._process.wait()
+        self._guardian.dismiss()
 
     def _receive(self, size: int) -> bytes:
         data = b""

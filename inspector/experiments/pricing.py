@@ -14,6 +14,7 @@ import msgspec
 
 from ...parsers.record import Record
 from ...parsers.source import Frame
+from ..capture.guardian import run
 from ..capture.propagation import has_mesh
 from ..capture.protocol import bootstrap
 from ..capture.scratch import Scratch
@@ -104,14 +105,7 @@ def _asked(program: Program, python: str | None, function: str, seconds: float, 
         source.write_bytes(stage.text.data)
         job = "\n".join((str(source), str(destination), str(seconds), *more))
         with suppress(OSError, ValueError, subprocess.TimeoutExpired):
-            subprocess.run(
-                bootstrap.command(python or sys.executable, f"requests.main:{function}"),
-                input=job.encode(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=seconds + START_S,
-                check=False,
-                env={**os.environ, "JAX_PLATFORMS": "cpu"},
-            )
+            command = bootstrap.command(python or sys.executable, f"requests.main:{function}")
+            run(command, job.encode(), seconds + START_S, {**os.environ, "JAX_PLATFORMS": "cpu"})
             return json.loads(destination.read_bytes())
     return None

@@ -69,17 +69,16 @@ class Runner:
         environment = child_environment(os.environ, parse_target("cpu"), command.devices)
         reading, writing = os.pipe()
         self._guardian = Guardian()
-        self._process = subprocess.Popen(
+        self._process = self._guardian.start(
             bootstrap.command(command.python or sys.executable, "script_trial", str(writing)),
+            environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(writing,),
             start_new_session=True,
             cwd=command.directory,
-            env=self._guardian.environment(environment),
         )
-        self._guardian.watch(self._process.pid)
         os.close(writing)
         self._answers = open(reading, encoding="utf-8")  # noqa: SIM115 (closed with the runner)
 

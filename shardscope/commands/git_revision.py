@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from shardscope.inspector.capture.guardian import Guardian
+from shardscope.inspector.capture.guardian import run
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.scratch import NOTE, Scratch
 from shardscope.parsers.record import Record
@@ -43,32 +41,15 @@ def checked_out(revision: str, folder: Path) -> Iterator[Checkout]:
     with Scratch() as parent:
         (parent / NOTE).write_text(str(common))  # by which it is taken out of the repository again, whatever happens
         tree = parent / (top.name or "tree")
-        with Guardian() as guardian:
-            _git(top, "worktree", "add", "--quiet", "--detach", str(tree), commit, guardian=guardian)
+        _git(top, "worktree", "add", "--quiet", "--detach", str(tree), commit)
         yield Checkout(top, tree)
 
 
-def _git(folder: Path, *arguments: str, guardian: Guardian | None = None) -> str:
+def _git(folder: Path, *arguments: str) -> str:
     try:
-        git = subprocess.Popen(
-            ["git", *NO_HOOKS, *arguments],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            process_group=0,
-        )
+        git = run(["git", *NO_HOOKS, *arguments], folder=folder)
     except OSError as error:
         raise CaptureError(f"cannot run git: {error.strerror}") from error
-    with git:
-        try:
-            if guardian is not None:
-                guardian.watch(git.pid)
-            output, errors = git.communicate()
-        except BaseException:
-            os.killpg(git.pid, signal.SIGKILL)  # what git has started, too
-            raise
     if git.returncode:
-        raise CaptureError(f"git {arguments[0]} {arguments[-1]}: {errors.strip()}")
-    return output.strip()
+        raise CaptureError(f"git {arguments[0]} {arguments[-1]}: {os.fsdecode(git.stderr).strip()}")
+    return os.fsdecode(git.stdout).strip()

@@ -25,9 +25,13 @@ def test_a_guardian_is_not_ended_by_another_one(monkeypatch: pytest.MonkeyPatch)
         )
         assert MARK not in own
         assert own.keys() >= {"PATH"} & os.environ.keys()
-        assert guardian.environment(os.environ)[MARK] == f":outer:{guardian._mark}"
-        assert guardian.environment({}) == {MARK: f":{guardian._mark}"}
         assert guardian._mark
+        shown = [sys.executable, "-c", f"import os; print(os.environ[{MARK!r}], len(os.environ))"]
+        for environment, marks in (None, ":outer:"), ({}, ":"):
+            child = guardian.start(shown, environment, stdout=subprocess.PIPE)
+            mark, count = child.communicate()[0].decode().split()
+            assert mark == f"{marks}{guardian._mark}"
+            assert (int(count) > 3) == (environment is None)
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are listed from /proc")
@@ -35,8 +39,8 @@ def test_a_guarded_command_ends_with_its_front(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     sleeping = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(100)"
     program = (
-        "import sys; from shardscope.inspector.capture.guardian import run_guarded;"
-        f" run_guarded([sys.executable, '-c', {sleeping!r}], b'', 100)"
+        "import sys; from shardscope.inspector.capture.guardian import run;"
+        f" run([sys.executable, '-c', {sleeping!r}], timeout=100)"
     )
     front = subprocess.Popen([sys.executable, "-c", program])
     deadline = time.monotonic() + 60

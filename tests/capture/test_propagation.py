@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture import propagation
+from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.propagation import Propagated, Propagation
 from shardscope.inspector.capture.protocol import bootstrap
 
@@ -107,10 +108,11 @@ def test_nothing_to_propagate_is_no_problem(program: Captured) -> None:
 
 def outcome(folder: Path, python: str, text: bytes) -> Propagated:
     found: list[Propagated] = []
-    run = Propagation(python, dict(os.environ), folder, found.append)
-    run.submit(text, None)
-    run._thread.join(30)
-    run.stop()
+    with Guardian() as guardian:
+        run = Propagation(guardian, python, os.environ, folder, found.append)
+        run.submit(text, None)
+        run._thread.join(30)
+        run.stop()
     (result,) = found
     return result
 

@@ -180,14 +180,31 @@ import atexit, signal, sys
 from shardscope import cli
 signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, also in the background of a shell
 atexit.register(signal.raise_signal, signal.SIGINT)
-cli.main = lambda: 0
+sys.argv[1:] = ["explain", "psum"]
+sys.exit(cli.command())
+"""
+BEGINNING = """
+import builtins, signal, sys
+from shardscope import cli
+def importing(name, *rest, import_=builtins.__import__):
+    if name == sys.argv[1]:
+        signal.raise_signal(signal.SIGINT)
+    return import_(name, *rest)
+builtins.__import__ = importing
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(cli.command())
 """
 
 
-def test_an_interrupt_while_python_ends() -> None:
-    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, timeout=60)
+@pytest.mark.parametrize("program", [ENDING, BEGINNING])
+def test_an_interrupt_while_python_begins_and_ends(program: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", program, "shardscope.signals"], capture_output=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
+
+
+def test_an_interrupt_while_a_command_is_imported() -> None:
+    ended = subprocess.run([sys.executable, "-c", BEGINNING, "shardscope.arguments"], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (130, b"")
 
 
 INTERRUPTED = """

@@ -118,12 +118,9 @@ def import_what_it_needs(folder: Path, command: Sequence[str]) -> None:
 def run(command: Sequence[str]) -> int:
     """The exit status of a command in this process; 99, and a traceback, where it raises."""
     from shardscope.cli import main
-    from shardscope.signals import leave_interrupts
 
     try:
-        status = main(command)
-        leave_interrupts()
-        return status
+        return main(command)
     except SystemExit as ending:
         return int(ending.code or 0)
     except BaseException:

@@ -81,23 +81,13 @@ class Pipe:
 
 
 def die_with_parent() -> None:
-    """Have this process killed when the one that started it ends, in whatever way."""
-    parent = os.getppid()
-    if not _ask_for_death(parent):
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    """Have Linux kill this process at once when the one that started it ends; a guardian does it a moment later."""
+    _ask_for_death(os.getppid())
 
 
-def _ask_for_death(parent: int) -> bool:
+def _ask_for_death(parent: int) -> None:
     """Linux sends the signal by itself, but not for a parent that ended before it was asked."""
-    if sys.platform != "linux":
-        return False
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    return True
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.kill(os.getpid(), signal.SIGKILL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)

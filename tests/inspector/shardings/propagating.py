@@ -6,16 +6,18 @@ import os
 import sys
 from pathlib import Path
 
+from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.propagation import Propagated, Propagation
 
 
 def propagated(folder: Path, text: bytes) -> bytes:
     """The text after propagation, which runs in a process of its own."""
     found: list[Propagated] = []
-    run = Propagation(sys.executable, dict(os.environ), folder, found.append)
-    run.submit(text, None)
-    run._thread.join(60)
-    run.stop()
+    with Guardian() as guardian:
+        run = Propagation(guardian, sys.executable, os.environ, folder, found.append)
+        run.submit(text, None)
+        run._thread.join(60)
+        run.stop()
     (result,) = found
     assert result.text is not None, result.problem
     assert "XLA wrote no dump" in (result.problem or "")
