@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...parsers.record import Record
@@ -24,6 +24,12 @@ AMPLIFIED = 16
 """Times the effect of a change by rounding that rounding may have: there are many roundings, at each operation."""
 
 FACTOR_TOLERANCE = 1e-3
+
+RESULT_TOLERANCE = 2e-2
+"""Tolerance of the factor of a result, which may be computed in bf16, or be a small change of an argument."""
+
+ROUNDED = 8
+"""Units in the last place of an argument's norm by which rounding changes what was added to it."""
 
 MAX_DIFFERENCES = 1000
 MAX_DISTANCE = 1e300
@@ -71,12 +77,13 @@ def compared(capture: Capture, alone: Capture, nudged: Capture | None = None) ->
     if (reason := _undefined(capture, alone)) is not None:
         return Reference(0, (), reason)
     results, others = list(_results(capture)), list(_results(alone))
+    arguments = list(_arguments(alone))
     inner, of_one = list(_inner(capture)), {_key(each): each for each in _inner(alone)}
     again = {} if nudged is None else {_key(each): each for each in (*_inner(nudged), *_results(nudged))}
     pairs = [(one, other) for one, other in zip(results, others, strict=True) if one.kind == other.kind]
     inside = [(one, of_one[_key(one)]) for one in inner if _key(one) in of_one]
-    differs = [found for pair in pairs if (found := _apart(*pair, {})) is not None]
-    kept = [found for pair in pairs if (found := _apart(*pair, again)) is not None]
+    differs = [found for pair in pairs if (found := _apart(*pair, {}, arguments)) is not None]
+    kept = [found for pair in pairs if (found := _apart(*pair, again, arguments)) is not None]
     amplified = len(differs) - len(kept)
     if kept:
         kept = [found for pair in inside if (found := _apart(*pair, again)) is not None] + kept
@@ -107,6 +114,13 @@ def _results(capture: Capture) -> Iterator[_Value]:
         yield _of_output(output, Apart((), "output", number, (), (), 0.0))
 
 
+def _arguments(alone: Capture) -> Iterator[_Value]:
+    described = () if alone.execution is None else alone.execution.arguments
+    for value, summary in zip(alone.arguments, described, strict=False):
+        if summary.projections is not None:
+            yield _of_output(summary, Apart((), "before", 0, (), (), 0.0, argument=value.path))
+
+
 def _of_output(output: OutputSummary, apart: Apart) -> _Value:
     dtype = _FLOAT.match(output.type)
     epsilon = EPSILON.get(dtype[0], NARROW_EPSILON) if dtype else 0.0
@@ -129,7 +143,12 @@ def _key(each: _Value) -> tuple[object, ...]:
     return (place.path, place.when, place.position, place.iteration, each.kind)
 
 
-def _apart(one: _Value, other: _Value, nudged: Mapping[tuple[object, ...], _Value]) -> Apart | None:
+def _apart(
+    one: _Value,
+    other: _Value,
+    nudged: Mapping[tuple[object, ...], _Value],
+    arguments: Sequence[_Value] = (),
+) -> Apart | None:
     """The value, if it differs by more than rounding explains, and than rounding of the arguments makes it."""
     epsilon = max(one.epsilon, other.epsilon)
     if one.projections is None or other.projections is None:
@@ -147,7 +166,11 @@ def _apart(one: _Value, other: _Value, nudged: Mapping[tuple[object, ...], _Valu
     if distance <= allowed:
         return None
     times = min(distance / allowed, MAX_DISTANCE) if allowed else MAX_DISTANCE
-    return replace(one.apart, distance=times, factor=_factor(one, other))
+    factor, argument = _factor(one, other), ""
+    if factor is None:
+        updates = ((_factor_of_change(one, other, each), each.apart.argument) for each in arguments)
+        factor, argument = next((found for found in updates if found[0] is not None), (None, ""))
+    return replace(one.apart, distance=times, factor=factor, argument=argument)
 
 
 def _distance(one: tuple[float, float, float], other: tuple[float, float, float]) -> float:
@@ -159,11 +182,31 @@ def _factor(one: _Value, other: _Value) -> float | None:
     if one.projections is None or other.projections is None or not other.projections[0]:
         return None
     factor = one.projections[0] / other.projections[0]
+    tolerance = RESULT_TOLERANCE if one.apart.when == "output" else FACTOR_TOLERANCE
     for sign in (1.0, -1.0):
         scaled = [sign * factor * each for each in other.projections[1:]]
         apart = max(abs(a - b) for a, b in zip(one.projections[1:], scaled, strict=True))
-        size = max(factor, 1 / factor) if factor else 0.0
-        is_whole = round(size) > 1 and abs(size - round(size)) <= FACTOR_TOLERANCE * size
-        if is_whole and apart <= FACTOR_TOLERANCE * one.projections[0]:
+        if _is_whole(factor, tolerance) and apart <= tolerance * one.projections[0]:
             return sign * factor
     return None
+
+
+def _factor_of_change(one: _Value, other: _Value, argument: _Value) -> float | None:
+    """The same of what was added to an argument: projections are linear, norms are not."""
+    if one.kind != argument.kind or None in (one.projections, other.projections, argument.projections):
+        return None
+    before = (argument.projections or ())[1:]
+    changes = [[a - b for a, b in zip((each.projections or ())[1:], before, strict=True)] for each in (one, other)]
+    rounding = ROUNDED * one.epsilon * (argument.projections or (0.0,))[0]
+    if min(math.hypot(*each) for each in changes) <= rounding / RESULT_TOLERANCE:
+        return None
+    factor = sum(a * b for a, b in zip(*changes, strict=True)) / sum(each * each for each in changes[1])
+    apart = max(abs(a - factor * b) for a, b in zip(*changes, strict=True))
+    is_factor = _is_whole(factor, RESULT_TOLERANCE) and apart <= RESULT_TOLERANCE * math.hypot(*changes[0])
+    return factor if is_factor else None
+
+
+def _is_whole(factor: float, tolerance: float) -> bool:
+    """Return whether a number, or one divided by it, is a whole one above 1."""
+    size = max(abs(factor), 1 / abs(factor)) if factor else 0.0
+    return round(size) > 1 and abs(size - round(size)) <= tolerance * size

@@ -99,7 +99,8 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
     except NoJaxError as error:
         yield Capture(failure=Failure("usage", error.message, "start", hint=NoJaxError.HINT))
         return
-    request = replace(request, python=None if found == sys.executable else found)
+    reference = request.reference or (request.gradients and request.live)
+    request = replace(request, python=None if found == sys.executable else found, reference=reference)
     cancellation = cancellation or Cancellation()
     deadline = None if request.timeout is None else time.monotonic() + request.timeout
     captures = _captures(request, target, deadline, cancellation)

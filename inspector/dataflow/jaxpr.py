@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...parsers.record import Record
 from ..catalog.spellings import CALLED, CALLS, SCOPES
@@ -143,6 +143,33 @@ class JaxprFlow(JaxprUses):
             for call in self.callers.get(value.jaxpr, ()):
                 results = call.equation.outputs[position : position + 1]
                 yield from (At(call.jaxpr, each.name) for each in results)
+
+    def makers(self, value: At, last: Callable[[EquationPlace], bool]) -> Iterator[EquationPlace]:
+        """Yield the equations that a value is computed by, nearest first, in bodies and before their calls too.
+
+        What those that are the `last` are computed by is not followed.
+        """
+        waiting, seen = [value], {(value.jaxpr, value.name)}
+        for current in waiting:
+            made = self.made.get((current.jaxpr, current.name))
+            if made is None:
+                outer = self.outer(At(current.jaxpr, current.name))
+                callers = self.callers.get(current.jaxpr, ())
+                everything = [each for caller in callers for each in self.operands(caller)]
+                operands = everything if outer is None else [(outer.jaxpr, outer.name)]
+            else:
+                place, position = made
+                yield place
+                bodies = [body for _, body in place.equation.bodies]
+                operands = list(() if bodies or last(place) else self.operands(place))
+                for body in () if last(place) else bodies:
+                    outputs = self.jaxprs[body].outputs
+                    if len(outputs) == len(place.equation.outputs):
+                        outputs = outputs[position : position + 1]
+                    operands += [(body, name) for name in outputs]
+            fresh = [each for each in dict.fromkeys(operands) if each not in seen]
+            seen.update(fresh)
+            waiting += [At(*each) for each in fresh]
 
     def type_of(self, value: At) -> JaxType | None:
         """The type of a value."""

@@ -36,13 +36,15 @@ class Execution:
     """The result of a live run: `seconds` per run after one warm-up.
 
     `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones. Where runs are
-    to be compared, `inputs` is the same for arguments of the same bits.
+    to be compared, `inputs` is the same for arguments of the same bits; where they are on different numbers of devices,
+    `arguments` describes these, too, without their paths.
     """
 
     outputs: tuple[OutputSummary, ...] = ()
     seconds: tuple[float, ...] = ()
     seeded_inputs: bool = False
     inputs: str | None = None
+    arguments: tuple[OutputSummary, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,8 @@ class Apart:
 
     The place is given as in `Probe`, `coordinates` too; they are empty where the value as a whole differs.
     `distance` is a multiple of the largest one that rounding explains. With a `factor`, it is that many times the value
-    of one device. `primitive` and `line` are of its equation.
+    of one device; or its change is, where it is that `argument` after an update. `primitive` and `line` are of its
+    equation.
     """
 
     path: tuple[str, ...]
@@ -194,6 +197,7 @@ class Apart:
     factor: float | None = None
     primitive: str = ""
     line: Place | None = None
+    argument: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,10 +221,7 @@ class Derivative:
     """A derivative that a function takes `of` another one, along a random direction of one `argument`.
 
     `slope` is what JAX's gives, `difference` the central difference of values, `spread` how far that varies with the
-    size of the step. `file` and `line` are of the user's call. `sums` are the lines of the collectives that a
-    gradient taken inside of a shard_map goes through afterwards, None for other gradients. With a `factor` it is equal
-    to the difference only where that constant, by which it is multiplied at `factor_at`, belongs to it: it is as large
-    as a quotient by sizes of axes, and may be a learning rate.
+    size of the step. `file` and `line` are of the user's call.
     """
 
     of: str
@@ -230,9 +231,6 @@ class Derivative:
     spread: float
     file: str | None
     line: int
-    sums: tuple[Place, ...] | None = None
-    factor: float | None = None
-    factor_at: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

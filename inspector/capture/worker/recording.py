@@ -125,7 +125,9 @@ def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, wor
     try:
         inputs = live.inputs_of(call, compiled, request.seed, gentle=request.gentle)
         inputs = live.nudged(inputs) if request.nudged else inputs
-        outputs, execution = live.run(compiled, inputs, call.results or (), request.fingerprints)
+        outputs, execution = live.run(
+            compiled, inputs, call.results or (), closely=request.fingerprints, on_devices=request.reference
+        )
     except (TypeError, ValueError, AssertionError, NotImplementedError) as error:
         if failures.user_line(error):
             raise

@@ -4,75 +4,48 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator, Set
+from contextlib import suppress
 from itertools import combinations
 
 from ....parsers.source import Frame
-from ...capture.protocol.trace import Place
-from ...capture.protocol.values import Derivative
+from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...values.gradients import WrongGradient, wrong_gradients
+from ...values.scaled import ScaledGradient, scaled_gradients
 from ..fixes.calls import call_to_leave_out
 from ..fixes.edits import Edits, axes_text, keyword_changes, without_call
 from ..fixes.reductions import larger, smaller
 from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
 from ..support.device_values import axis_sizes, is_unchecked
-from ..support.jaxpr_flow import Flow, equations_of
+from ..support.jaxpr_flow import Flow, equations_of, flow_of
 
 SUMMING = ("psum", "psum_invariant", "reduce_scatter")
 """Primitives of which one too many, or too few, makes a gradient wrong by the number of devices."""
 
 CHECKS = ("check_vma", "check_rep")
 
-
-COMPARED_WITH = (("compared with", "the loss as it is after its own sums, where it has any"),)
-"""The evidence for a gradient that is taken inside of a shard_map."""
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d*)?(?:e-?\d+)?|(?<![\w.])\.\d+")
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """Each derivative that was compared with differences of values, and is not what they give."""
-    gradients = report.capture.gradients
-    if gradients is None:
-        return
-    for wrong in wrong_gradients(gradients):
+    """Each derivative that differences of values contradict, and each result that a run on one device does."""
+    capture = report.capture
+    for wrong in () if capture.gradients is None else wrong_gradients(capture.gradients):
         yield _found(report, wrong)
-    for derivative in gradients.checked:
-        if derivative.factor is not None:
-            yield _ambiguous(report, derivative, derivative.factor)
-
-
-def _ambiguous(report: Report, derivative: Derivative, factor: float) -> Finding:
-    """A gradient that is right where a constant is the division of a mean, and wrong where it is a learning rate."""
-    axes, _ = _by_axes(report, factor, 0.0, set())
-    size = "·".join(f"|{axis}|" for axis in axes)
-    at = derivative.factor_at
-    frames = () if at is None else (Frame(at.file, "", at.line),)
-    return finding(
-        RULE,
-        FindingPlace(f"gradient of {derivative.of}", SourcePosition.exact(frames)),
-        f"the gradient for {derivative.argument} is right only if its factor {factor:.4g} is no learning rate",
-        confidence="possible",
-        severity="info",
-        subject=f"{derivative.argument} factor",
-        axes=axes,
-        evidence=(("without the factor", f"the gradient is {1 / factor:.4g} times the true gradient ({size})"),),
-        fixes=advice(f"divide by lax.axis_size({axes_text(axes)}), which no other mesh makes wrong") if axes else (),
-    )
+    if (flow := flow_of(report)) is not None:
+        for scaled in scaled_gradients(capture, flow):
+            yield _scaled(report, flow, scaled)
 
 
 def _found(report: Report, wrong: WrongGradient) -> Finding:
     derivative, factor = wrong.derivative, wrong.factor
-    afterwards = list(_sums_after(report, derivative))
-    likely = {axis for _, place in afterwards for axis in place.equation.axes or ()}
     spread = 0.0 if factor is None else derivative.spread / derivative.difference
-    axes, factor = ((), None) if factor is None else _by_axes(report, factor, spread, likely)
-    sums = [each for each in afterwards if set(each[1].equation.axes or ()) & set(axes)]
-    is_mapped = derivative.sums is not None
-    sums = sums if is_mapped else list(_sums(report, axes))
-    size = "·".join(f"|{axis}|" for axis in axes)
-    share = f"1/{size}" if factor is not None and abs(factor) < 1 else size
-    reason = f" ({factor:.4g} = {share})" if axes and factor else ""
+    axes, factor = ((), None) if factor is None else _by_axes(report, factor, spread, set())
+    sums = list(_sums(report, axes))
+    share, reason = _share(axes, factor)
     is_what = "not zero, as it should be" if factor is None else f"{factor:.4g} times the true gradient{reason}"
     frames = () if derivative.file is None else (Frame(derivative.file, "", derivative.line),)
     here = FindingPlace(f"gradient of {derivative.of}", SourcePosition.exact(frames))
@@ -88,11 +61,70 @@ def _found(report: Report, wrong: WrongGradient) -> Finding:
         evidence=(
             ("along a random direction", f"gradient {derivative.slope:.6g}, differences {derivative.difference:.6g}"),
             ("differences vary by", f"{derivative.spread:.2g} with the size of the step"),
-            *(COMPARED_WITH if is_mapped else ()),
             *(("candidate sums", ", ".join(place.what for place in places[:6])) for _ in places[:1]),
         ),
-        fixes=_fixes_after(report, sums, axes, factor) if is_mapped else _fixes(report, sums),
+        fixes=_fixes(report, sums),
     )
+
+
+def _scaled(report: Report, flow: Flow, scaled: ScaledGradient) -> Finding:
+    """A result that is another multiple of the gradient than the loss is of the loss, on one device."""
+    summing = [place for place in scaled.makers if place.equation.primitive in SUMMING]
+    likely = {axis for place in summing for axis in place.equation.axes or ()}
+    axes, factor = _by_axes(report, scaled.factor, 1e-2, likely)
+    _, reason = _share(axes, factor)
+    sums = [(flow, place) for place in summing if set(place.equation.axes or ()) & set(axes)]
+    constant = _constant(report, flow, scaled, factor)
+    what = f"the update of {scaled.argument}" if scaled.argument else f"the gradient {scaled.path}"
+    message = f"{what} is {factor:.4g} times the true gradient{reason}"
+    if constant is not None:
+        message = f"{what} is right only if its factor {_literal(constant):.4g} is no learning rate"
+    places = [flow.place(place) for _, place in sums] or [FindingPlace(scaled.path, SourcePosition.exact(()))]
+    against = (
+        f"{scaled.against}, which is as on one device" if scaled.against else "a run on one device; no loss is returned"
+    )
+    return finding(
+        RULE,
+        places[0] if constant is None else flow.place(constant),
+        message,
+        confidence="possible" if constant is not None else "proved" if scaled.against and axes else "likely",
+        severity=None if constant is None else "info",
+        subject=f"{scaled.path} {factor:.4g}",
+        axes=axes,
+        related=places[1:] if constant is None else places,
+        evidence=(("compared with", against),),
+        fixes=_fixes_after(report, sums, axes, factor) if constant is None else (),
+    )
+
+
+def _share(axes: tuple[str, ...], factor: float | None) -> tuple[str, str]:
+    size = "·".join(f"|{axis}|" for axis in axes)
+    share = f"1/{size}" if factor is not None and abs(factor) < 1 else size
+    return share, f" ({factor:.4g} = {share})" if axes and factor else ""
+
+
+def _constant(report: Report, flow: Flow, scaled: ScaledGradient, factor: float) -> EquationPlace | None:
+    """A number as large as the factor, by which the source multiplies or divides, whatever the number of devices."""
+    for place in scaled.makers:
+        number = _literal(place) if place.equation.primitive in ("mul", "div") else None
+        if not number or flow.is_backward(place):
+            continue
+        if any(math.isclose(number, each, rel_tol=1e-3) for each in (abs(factor), 1 / abs(factor))):
+            frame = flow.source(place).frame
+            file = None if frame is None else report.program.file(frame.file)
+            lines = file.text().splitlines() if file and frame else []
+            line = "".join(lines[frame.line - 1 : frame.line]) if frame else ""
+            written = [float(each) for each in _NUMBER.findall(line)]
+            if any(math.isclose(number, by, rel_tol=1e-3) for each in written if each for by in (each, 1 / each)):
+                return place
+    return None
+
+
+def _literal(place: EquationPlace) -> float | None:
+    for operand in place.equation.inputs:
+        with suppress(ValueError):
+            return abs(float(literal_in(operand) or ""))
+    return None
 
 
 def _by_axes(report: Report, factor: float, spread: float, likely: Set[str]) -> tuple[tuple[str, ...], float]:
@@ -117,16 +149,6 @@ def _sums(report: Report, axes: tuple[str, ...]) -> Iterator[tuple[Flow, Equatio
         if flow.is_backward(place) and set(place.equation.axes or ()) & set(axes) and axis_sizes(report, flow, place)
     ]
     yield from sorted(found, key=lambda each: (not each[1].equation.in_custom_vjp, not is_unchecked(*each)))
-
-
-def _sums_after(report: Report, derivative: Derivative) -> Iterator[tuple[Flow, EquationPlace]]:
-    """The sums that a gradient taken inside of a shard_map goes through, the last one first."""
-    for line in dict.fromkeys(reversed(derivative.sums or ())):
-        for flow, place in equations_of(report, SUMMING):
-            frame = flow.source(place).frame
-            if frame is not None and Place(frame.file, frame.line) == line and not flow.is_backward(place):
-                yield flow, place
-                break
 
 
 def _fixes_after(
@@ -173,9 +195,9 @@ RULE = Rule(
     " by the number of devices along an axis. Training continues, with another learning rate for some parameters.",
     proof="Each derivative that the function takes, also in inner jits, is compared for each argument along a random"
     " direction with a central difference of the values, in float64 on CPU devices. Differences that vary with the"
-    " step size prove nothing. A gradient that is taken inside of a shard_map is compared after the sums that it goes"
-    " through, with the loss after its own: without these, their sum over devices or their mean may be meant."
-    " A constant that is 1 divided by sizes of axes may be a learning rate or the division of a mean: a note says so.",
+    " step size prove nothing. A gradient that is taken inside of a shard_map is compared, after its sums, with that of"
+    " the same function on one device, as the loss is that the function returns. A constant that is 1 divided by sizes"
+    " of axes may be a learning rate or the division of a mean: a note says so.",
     faulty="""def bwd(residuals, g):
     x, w = residuals
     return lax.psum(g @ w.T, "model"), x.T @ g  # shard_map sums over "model" once more""",

@@ -151,7 +151,8 @@ class Apart(Struct, frozen=True):
     """A value that differs from a run on one device: `distance` is a multiple of the one that rounding explains.
 
     `coords` are the coordinates of the device whose copy differs; empty where the value as a whole does. With a
-    `factor`, it is that many times the value of one device. `primitive` and `line` are of its equation.
+    `factor`, it is that many times the value of one device, or its change is, where it is an `argument` after an
+    update. `primitive` and `line` are of its equation.
     """
 
     path: list[str] = field(name="site")
@@ -163,6 +164,7 @@ class Apart(Struct, frozen=True):
     factor: float | None
     primitive: str
     line: Line | None
+    argument: str
 
 
 class Reference(Struct, frozen=True):

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import jax
 
 from ..program.structure import opened
-
-SHARDINGS = {"sharding", "out_sharding"}
-"""Parameters that give the sharding of a result; None leaves it to the operands."""
 
 
 def probe() -> str | None:
@@ -22,15 +18,11 @@ def probe() -> str | None:
     return None
 
 
-def bind(equation: Any, inputs: Sequence[Any], in_context: bool = True) -> list[Any]:
-    """The results of an equation, traced where this is called; in the context (mesh, checks) of its own, or not.
-
-    Outside of it, no mesh that its parameters name is there either.
-    """
-    params = equation.params if in_context else {**equation.params, **dict.fromkeys(SHARDINGS & equation.params.keys())}
-    params = equation.primitive.get_bind_params(params)
+def bind(equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """The results of an equation, traced where this is called, in its own context (mesh, checks)."""
+    params = equation.primitive.get_bind_params(equation.params)
     functions, params = params if isinstance(params, tuple) else ((), params)  # a pair before JAX 0.10
-    with equation.ctx.manager if in_context else nullcontext():
+    with equation.ctx.manager:
         results = equation.primitive.bind(*functions, *inputs, **params)
     return list(results) if equation.primitive.multiple_results else [results]
 

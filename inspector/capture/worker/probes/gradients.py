@@ -3,14 +3,15 @@
 The function is called outside of its own jit, in float64 where that is possible, while each reverse-mode derivative
 that it takes of arrays with values is compared: of `f` at `x`, the gradient times a direction `v` with
 (f(x + hv) - f(x - hv)) / 2h, for two sizes of h, so that it is known how good the differences are. Where all
-derivatives are taken inside of other jits, the function is called once more without these.
+derivatives are taken inside of other jits, the function is called once more without these. One that is taken inside of
+a shard_map has no value here; what it becomes is compared with a run on one device.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import jax
@@ -26,10 +27,9 @@ from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted
 from ..own_jit import jax_jit
 from ..program.avals import is_ref
-from ..program.wide import x64
-from . import gradient_ratios
 from .derivative_names import named
-from .watched_derivatives import Vjp, watched_by
+
+Vjp = Callable[..., Any]
 
 STEPS = {64: 1e-5, 32: 1e-2}
 """h by the bits of the floats that are moved, or that come out, relative to how large the elements are."""
@@ -39,6 +39,8 @@ MAX_LEAVES = 64
 
 MAX_CALLS = 64
 """Derivatives that are compared."""
+
+NOTHING = "the function takes no derivative of arrays with values"
 
 
 def probe() -> str | None:
@@ -54,36 +56,20 @@ def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seed: in
     while is_jitted(inner) and hasattr(inner, "__wrapped__"):
         inner = inner.__wrapped__
     given = ((*bound_args, *args), {**bound_kwargs, **kwargs})
-    inside, nothing = _inside(inner, given, seed)
     problem = ""
     for bits in (64, 32):  # there are functions that take nothing in float64
         try:
-            with x64(bits == 64):
-                found = _outside(inner, given, seed, bits)
+            with _x64(bits == 64):
+                found = _compared(inner, given, seed, bits)
         except Exception as error:  # of the user's function, or of what cannot be called so
             problem = error_text(error)
             continue
-        checked = (*found.checked, *inside.derivatives)
-        return Gradients(checked, None if checked else nothing, found.left_out + inside.left_out)
-    return Gradients(tuple(inside.derivatives), None if inside.derivatives else problem, inside.left_out)
+        return Gradients(tuple(found.checked), None if found.checked else NOTHING, found.left_out)
+    return Gradients((), problem)
 
 
-def _inside(function: Any, given: callables.Arguments, seed: int) -> tuple[gradient_ratios.Checked, str]:
-    """The derivatives that are taken inside of a shard_map, and why none are known where none are."""
-    leaves, tree = jax.tree.flatten(given)
-    values = [_valued(leaf, seed, index) for index, leaf in enumerate(leaves)]
-    try:
-        with _explicit_mesh(values):
-            found = gradient_ratios.compared(function, jax.tree.unflatten(tree, values), seed)
-    except Exception as error:  # of what cannot be evaluated on one device: other derivatives are known
-        return gradient_ratios.Checked([], 0), f"inside of shard_map: {error_text(error)}"
-    if found.left_out:
-        return found, "where they are taken, inside of a shard_map, their sums over devices are not known"
-    return found, "the function takes no derivative of arrays with values"
-
-
-def _outside(function: Any, given: callables.Arguments, seed: int, bits: int) -> Comparison:
-    """The other derivatives, of a call in floats of some bits."""
+def _compared(function: Any, given: callables.Arguments, seed: int, bits: int) -> Comparison:
+    """The derivatives of a call in floats of some bits."""
     found = Comparison(seed)
     leaves, tree = jax.tree.flatten(given)
     dtype = np.dtype(f"float{bits}")
@@ -100,6 +86,16 @@ def _outside(function: Any, given: callables.Arguments, seed: int, bits: int) ->
             with jax.disable_jit():
                 call()
     return found
+
+
+@contextmanager
+def _x64(enabled: bool) -> Iterator[None]:
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", enabled)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)
 
 
 def _explicit_mesh(leaves: list[Any]) -> AbstractContextManager[Any]:
@@ -123,9 +119,16 @@ class Comparison:
         self._calls = 0
         self._is_inside = False
 
-    def watching(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def watching(self) -> Iterator[None]:
         """Compare each derivative that is taken meanwhile."""
-        return watched_by(self._watched)
+        original, public = api.vjp, jax.vjp
+        replaced = self._watched(original)
+        api.vjp, jax.vjp = replaced, replaced
+        try:
+            yield
+        finally:
+            api.vjp, jax.vjp = original, public
 
     def _watched(self, original: Vjp) -> Vjp:
         def vjp(function: Any, *primals: Any, has_aux: bool = False, **options: Any) -> Any:
@@ -214,14 +217,6 @@ class Comparison:
         shape, dtype = np.shape(leaf), jnp.result_type(leaf)
         values = np.ones(shape) if scalar and not shape else self.random.normal(size=shape)
         return _like(leaf, values.astype(dtype))
-
-
-def _valued(leaf: Any, seed: int, index: int) -> Any:
-    """An argument with values, of its own type."""
-    if is_ref(getattr(leaf, "aval", None)):
-        return jax.new_ref(jnp.copy(leaf[...]))
-    is_array = hasattr(leaf, "dtype") and hasattr(leaf, "shape")
-    return _like(leaf, arg_spec.concrete(leaf, seed, index)) if is_array else leaf
 
 
 def _wide(leaf: Any, dtype: Any, seed: int, index: int) -> Any:

@@ -87,11 +87,13 @@ def nudged(inputs: Inputs) -> Inputs:
     return inputs._replace(leaves=list(map(changed, inputs.leaves)))
 
 
-def run(compiled: Any, inputs: Inputs, names: Sequence[str] = (), closely: bool = False) -> tuple[list[Any], Execution]:
+def run(
+    compiled: Any, inputs: Inputs, names: Sequence[str] = (), *, closely: bool = False, on_devices: bool = False
+) -> tuple[list[Any], Execution]:
     """The last run's outputs, and what the run gave.
 
     `names` are what the outputs are called, by their paths unless there is one for each; `closely` describes outputs so
-    that they can be compared with those of another program.
+    that they can be compared with those of another program, `on_devices` arguments too.
     """
 
     given = digest_of(inputs.leaves) if closely else None
@@ -107,7 +109,8 @@ def run(compiled: Any, inputs: Inputs, names: Sequence[str] = (), closely: bool 
     for path, (_, leaf) in zip(paths, leaves_out, strict=True):
         summaries.append(_summary(path, leaf, min(left, MAX_PRODUCT) if closely else None))
         left = max(left - leaf.size, 0)
-    return [leaf for _, leaf in leaves_out], Execution(tuple(summaries), tuple(times), inputs.seeded, given)
+    described = tuple(map(_argument, inputs.leaves)) if on_devices else ()
+    return [leaf for _, leaf in leaves_out], Execution(tuple(summaries), tuple(times), inputs.seeded, given, described)
 
 
 def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
@@ -176,6 +179,11 @@ def digest_of(leaves: Sequence[Any]) -> str | None:
         found.update(f"{each.dtype}{each.shape}".encode())
         found.update(np.ascontiguousarray(whole(each)).tobytes())
     return found.hexdigest()
+
+
+def _argument(leaf: Any) -> OutputSummary:
+    is_known = isinstance(leaf, jax.Array) and not holds(leaf)
+    return _summary("", leaf, MAX_PRODUCT) if is_known else OutputSummary("", "", None)
 
 
 def _is_key(value: Any) -> bool:

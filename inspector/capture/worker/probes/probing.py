@@ -84,7 +84,7 @@ class Prober(Keeping):
         name = equation.primitive.name
         mapping = name == "shard_map"
         if not any(self.has_sites(body, self.manual or mapping) for body in bodies(equation)):
-            return self.bind(equation, values), {}
+            return bind(equation, values), {}
         if mapping:
             return self.shard_map(equation, path, values)
         if name == "scan" and structure.loop(equation) is not None and equation.params["length"]:
@@ -97,11 +97,7 @@ class Prober(Keeping):
         if name in CALLS and called is not None:
             held = lax.optimization_barrier(tuple(values)) if equation.params.get("prevent_cse") else values
             return self.run(called, held, path)
-        return self.bind(equation, values), {}
-
-    def bind(self, equation: Any, values: Sequence[Any]) -> list[Any]:
-        """The results of an equation of which nothing is probed."""
-        return bind(equation, values)
+        return bind(equation, values), {}
 
     def shard_map(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:
         """Each value leaves with a leading dimension for each manual axis."""
@@ -169,7 +165,7 @@ class Prober(Keeping):
         asking, running = Looped(path, kept, None, more=1), Looped(path, kept, None)
 
         def going_on(state: Any) -> Any:
-            (answer,) = evaluated(params["cond_jaxpr"], [*condition_values, *state[1]], self.bind)
+            (answer,) = evaluated(params["cond_jaxpr"], [*condition_values, *state[1]], bind)
             return answer
 
         def condition_probes(carry: Sequence[Any]) -> dict[str, Any]:
