@@ -24,11 +24,12 @@ EXITS = frozenset({"@SPMDShardToFullShape", "@xla.sdy.LocalToGlobalShape"})
 A copy goes before each, and has its location.
 """
 
-MANUAL, LOOP, TUPLE, ELEMENT = (
+MANUAL, LOOP, TUPLE, ELEMENT, RESHAPE = (
     "sdy.manual_computation",
     "stablehlo.while",
     "stablehlo.tuple",
     "stablehlo.get_tuple_element",
+    "stablehlo.reshape",
 )
 
 CONSTANTS = frozenset({"sdy.constant", "stablehlo.constant"})
@@ -93,7 +94,7 @@ def _maker(value: Any) -> _Maker:
             exits.append(operation)
         elif name in CONSTRAINTS and not is_edge:
             constraints.append(operation)
-        elif name not in ENTRIES | CONSTRAINTS | {TUPLE} and not _is_carried(operation, number):
+        elif name not in ENTRIES | CONSTRAINTS | {TUPLE} and not _hands_on(operation, number):
             return _Maker(operation, (constraints, exits))
         is_edge = name in ENTRIES | EXITS
         value = operation.operands[number]
@@ -116,6 +117,12 @@ def _name(operation: Operation) -> str:
     if operation.name == "stablehlo.custom_call":
         return f"@{ir.StringAttr(operation.attributes['call_target_name']).value}"
     return str(operation.name)
+
+
+def _hands_on(operation: Operation, number: int) -> bool:
+    """Return whether a loop passes on its value of this number unchanged, or a reshape has another layout alone."""
+    is_same = operation.name == RESHAPE and operation.operands[0].type == operation.results[0].type
+    return is_same or _is_carried(operation, number)
 
 
 def _is_carried(operation: Operation, number: int) -> bool:

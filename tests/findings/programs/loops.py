@@ -181,6 +181,12 @@ def added(a):
 
 @programs.found_by("SS28")
 @mapped
+def scaled_and_added(a):
+    return lax.psum(jnp.cos(a), "x") * 3 - lax.psum(jnp.exp(a), "x")
+
+
+@programs.found_by("SS28")
+@mapped
 def over_one_and_the_other(a):
     b = a * (1 + lax.axis_index("y"))
     return lax.psum(lax.psum(b, "x").T, "y").T
