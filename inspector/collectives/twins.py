@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF, Kind
+from ..dataflow.hlo import HloValue, hlo_flow
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
 from ..links.operation_ids import tags_in
@@ -158,15 +159,17 @@ def typed_shapes_of(collective: Collective) -> list[tuple[ArrayType, Shape]]:
 
 def _near(stage: ParsedStage, collective: Collective, index: int) -> frozenset[int]:
     """The numbers of the operations that the operand of a part comes from."""
-    if stage.hlo is None:
+    flow = hlo_flow(stage)
+    made = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
+    if flow is None or made is None:
         return frozenset()
-    made = stage.hlo.instruction(collective.computation, collective.name)
+    value = flow.operand(HloValue(made), index)
     for _ in range(MAX_STEPS):
-        operands = () if made is None else stage.hlo.graph.operands(made)
-        if index >= len(operands):
+        if value is None:
             break
-        (made, _), index = operands[index], 0
-        numbers = () if made is None else tags_in(stage, made.span)
+        behind = flow.origin(value) or value  # of a fusion with several results, the one that makes this one
+        numbers = tags_in(stage, behind.instruction.span) or tags_in(stage, value.instruction.span)
         if numbers:
             return frozenset(numbers)
+        value = flow.operand(behind, 0)
     return frozenset()
