@@ -70,7 +70,9 @@ class Attempt:
         self._workspace = self._scratch.path
         environment = child_environment(os.environ, target, devices)
         self._guardian = Guardian()
-        self._process = Process(self._guardian, self._command, environment, request.directory, self._arriving.put)
+        self._process = Process(
+            self._guardian, self._command, environment, request.directory, self._arriving.put, request.stdin
+        )
         self._propagation = Propagation(self._guardian, self._python, environment, self._workspace, self._arriving.put)
         self._growing = Capture(progress=Progress("start", 0.0))
         self._end: End | None = None

@@ -48,12 +48,14 @@ class Process:
         environment: Mapping[str, str],
         directory: str | None,
         deliver: Callable[[Frame | Ending | OSError | ValueError | RuntimeError], None],
+        stdin: str | None = None,
     ) -> None:
         self._guardian = guardian
         self._command = command
         self._environment = environment
         self._directory = directory
         self._deliver = deliver
+        self._stdin = stdin
         self._lock = threading.Lock()
         self._group: int | None = None
         self._killed = False
@@ -103,12 +105,16 @@ class Process:
     def _followed(self) -> Ending:
         """Start the process and pass on its frames until it has ended; how it did."""
         reading, writing = os.pipe()
+        stdin = None
         try:
+            # Without waiting: the writer of a pipe may have ended, and what it wrote is there.
+            stdin = os.open(self._stdin or os.devnull, os.O_RDONLY | os.O_NONBLOCK)
+            os.set_blocking(stdin, True)
             process = self._guardian.start(
                 self._command(writing),
                 self._environment,
                 Popen,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=(writing,),
@@ -120,6 +126,8 @@ class Process:
             raise
         finally:
             os.close(writing)
+            if stdin is not None:
+                os.close(stdin)
         with self._lock:
             self._group = process.pid
             if self._killed:

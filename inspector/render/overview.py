@@ -8,7 +8,7 @@ from statistics import median
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.interpreter import interpreter_text
-from ..capture.model import Execution, Subject, devices_text
+from ..capture.model import PHASES, Capture, Execution, Subject, devices_text
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
 from ..values.copies import unequal_copies
@@ -31,10 +31,11 @@ MIN_FOLDED = 3
 
 def subject_text(report: Report) -> str:
     """`fsdp.py:loss · mesh data=4 model=2 · cpu × 8 · jax 0.12.0`."""
-    subject = report.capture.subject
+    capture = report.capture
+    subject = capture.subject
     if subject is None:
-        names = sorted({stage.source.name for stage in report.capture.stages}) or ["nothing captured"]
-        parts = [", ".join(names)]
+        names = sorted({stage.source.name for stage in capture.stages})
+        parts = [", ".join(names) or _what_happened(capture)]
     else:
         script = f"{os.path.basename(subject.script)}:" if subject.script else ""
         parts = [f"{script}{subject.function}"]
@@ -43,6 +44,21 @@ def subject_text(report: Report) -> str:
         parts.append(devices_text(subject))
         parts += [jax_text(subject)] if subject.jax else []
     return " · ".join(parts)
+
+
+def _what_happened(capture: Capture) -> str:
+    """`train.py · stopped while running the script`, where there is no program to tell of."""
+    why = capture.failure
+    if is_refused(capture) and why is not None:
+        return why.message
+    name = [] if capture.script_text is None else [os.path.basename(capture.script_text.name)]
+    doing = "nothing has run yet" if why is None else f"stopped while {PHASES[why.phase]}"
+    return " · ".join([*name, doing])
+
+
+def is_refused(capture: Capture) -> bool:
+    """Return whether all that there is to tell is why the request cannot be carried out."""
+    return capture.failure is not None and capture.failure.kind == "usage" and capture.subject is None
 
 
 def jax_text(subject: Subject) -> str:

@@ -17,7 +17,9 @@ Nothing is run but imports where arguments are given: by --arg; by --inputs; by 
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -156,8 +158,19 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         gradients=options.check_gradients,
         passes=options.passes,
         argv=tuple(options.argv),
+        stdin=_standard_input(),
         go_on=options.go_on,
     )
+
+
+def _standard_input() -> str | None:
+    """What is piped or redirected to us, as a file that each try of a capture can open; None on a terminal."""
+    place = f"/proc/{os.getpid()}/fd/0"
+    try:
+        mode = os.stat(place).st_mode
+    except OSError:  # not Linux, or closed
+        return None
+    return place if stat.S_ISREG(mode) or stat.S_ISFIFO(mode) else None
 
 
 def _probe(text: str) -> str:

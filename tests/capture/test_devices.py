@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.capture.environment import child_environment, user_devices
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.worker.failures import wanted
+from shardscope.inspector.capture.worker.needed_devices import wanted
 from shardscope.inspector.targets.target import parse_target
 
 from .conftest import Captured
@@ -36,6 +36,8 @@ def device_count(capture: Capture) -> int:
         ("assert len(jax.devices()) == 6", 6),
         ("if jax.device_count() < 12: raise RuntimeError(f'12 devices wanted, found {jax.device_count()}')", 12),
         ("last = jax.devices()[9]", 10),
+        ("mesh = Mesh(np.array(jax.devices()).reshape(2, -1, 4, 3), ('a', 'b', 'c', 'd'))", 24),
+        ("import sys; n = jax.device_count()\n    if n % 20: print('no devices'); sys.exit(1)", 20),
     ],
 )
 def test_as_many_as_the_script_needs(captured: Captured, mesh: str, count: int) -> None:

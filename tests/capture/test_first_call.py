@@ -60,6 +60,18 @@ SCRIPT = """
     def part(w, x):
         return jnp.sum(x @ w)
 
+    class Layer:
+        def __call__(self, a, b):
+            return jnp.sum(a @ b)
+
+    def configured(a, b, config):
+        return {"sum": jnp.sum}[config["reduce"]](a @ b)
+
+    def sized(a, b, size):
+        return jnp.sum((a @ b).reshape(size, -1))
+
+    by_lambda = lambda a, b: jnp.sum(a @ b)
+
     @jax.jit
     def whole(w, x):
         return jax.grad(part)(w, x)
@@ -72,7 +84,8 @@ SCRIPT = """
         by_variable(a, b), alias(a, b), decorated(a, b, n=3), plain(a, b), Model(b).apply(a), local(a, b)
         jax.jit(ahead).lower(a, b).compile()
         jax.jit(jax.shard_map(mapped, mesh=mesh, in_specs=P("x"), out_specs=P()))(a)
-        whole(b, a)
+        whole(b, a), Layer()(a, b), configured(a, b, {"reduce": "sum"}), sized(a, b, 4)
+        jax.jit(jax.vmap(by_lambda))(a[None], b[None])
         with mesh:
             jax.jit(lambda a: jax.lax.with_sharding_constraint(a, P("x")), donate_argnums=0)(a)
         sys.exit(0)
@@ -81,7 +94,10 @@ SCRIPT = """
         main()
 """
 
-KINDS = ("by_variable", "by_alias", "decorated", "plain", "Model.apply", "local", "ahead", "mapped")
+KINDS = (
+    *("by_variable", "by_alias", "decorated", "plain", "Model.apply", "local", "ahead", "mapped"),
+    *("Layer", "configured", "sized"),
+)
 
 
 @pytest.mark.parametrize("function", KINDS)
@@ -93,7 +109,7 @@ def test_call_of_any_kind(captured: Captured, function: str) -> None:
     assert hlo is not None
     assert b"all-reduce" in hlo.source.data
     assert capture.subject is not None
-    assert capture.subject.function == function
+    assert capture.subject.function == {"Layer": "Layer.__call__"}.get(function, function)
 
 
 def test_part_of_a_program_is_shown_within_it(captured: Captured) -> None:
@@ -101,6 +117,12 @@ def test_part_of_a_program_is_shown_within_it(captured: Captured) -> None:
     assert capture.subject is not None
     assert capture.subject.function == "whole"
     assert any("part is called while JAX traces whole" in message.text for message in capture.messages)
+
+
+def test_lambda_that_only_jax_calls(captured: Captured) -> None:
+    capture = captured(SCRIPT, "by_lambda", live=False, probe="none")
+    assert capture.failure is None
+    assert any("by_lambda is called while JAX traces" in message.text for message in capture.messages)
 
 
 def test_values_are_those_of_the_call(captured: Captured) -> None:
@@ -140,7 +162,11 @@ def test_module_and_its_relative_imports(tmp_path: Path) -> None:
 
 
 def test_notebook(tmp_path: Path) -> None:
-    cells = ["%matplotlib inline\nimport jax", "def fn(x):\n    return jax.numpy.sin(x)", "fn(2.0)"]
+    cells = [
+        "%matplotlib inline\nfiles = !ls\nimport jax\nget_ipython().system('ls')",
+        "def fn(x):\n    return jax.numpy.sin(x)",
+        "fn?\nfor _ in range(3):\n    y = %time -q fn(2.0)\ndisplay(y)",
+    ]
     path = tmp_path / "example.ipynb"
     path.write_text(
         json.dumps(
@@ -234,6 +260,50 @@ def test_the_costliest_program(captured: Captured) -> None:
     assert others["evaluate"].calls == 1
     assert others["evaluate"].call is not None
     assert others["evaluate"].call.line == 18
+
+
+OUTSIDE_OF_JIT = """
+    import os
+    import jax, jax.numpy as jnp
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    a = jax.device_put(jnp.ones((16, 16)), NamedSharding(mesh, P(None, "x")))
+    b = jax.device_put(jnp.ones((16, 16)), NamedSharding(mesh, P("x")))
+
+    def total(a):
+        return jax.lax.psum(a.sum(), "x")
+
+    {call}
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "function", "warned"),
+    [
+        ("jax.shard_map(total, mesh=mesh, in_specs=P('x'), out_specs=P())(b)", "total", False),
+        ("jax.pmap(total, axis_name='x')(jnp.ones((8, 16)))", "total", False),
+        ("a @ b", "matmul", True),
+    ],
+)
+def test_outside_of_jit(captured: Captured, call: str, function: str, warned: bool) -> None:
+    """The shard_map that is called, or the operation that sends most."""
+    capture = captured(OUTSIDE_OF_JIT.format(call=call), "", live=False)
+    assert capture.failure is None
+    assert capture.subject is not None
+    assert capture.subject.function == function
+    assert any("sends most" in message.text for message in capture.messages) is warned
+    hlo = capture.stage("hlo")
+    assert hlo is not None
+    assert b"all-reduce" in hlo.source.data
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import jax\ndef fn(x):\n    return x\nfn(jax.numpy.ones(int(input())))\n")
+    (tmp_path / "input").write_text("5\n")
+    capture = last(Request(f"{tmp_path}/script.py:fn", stdin=f"{tmp_path}/input", live=False))
+    assert capture.failure is None
+    assert capture.arguments[0].type == "f32[5]"
 
 
 def test_what_raises_wins(captured: Captured) -> None:

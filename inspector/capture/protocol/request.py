@@ -41,6 +41,7 @@ class Request:
         gradients: whether derivatives that the function takes are compared with differences of values, in float64.
         timeout: seconds after which the capture is ended; None for no limit.
         argv: `sys.argv[1:]` of the script.
+        stdin: the file that is the script's standard input; None for an empty one.
         go_on: whether a script that is run goes on after the call that is captured.
         directory: the working directory; None for the current one.
         replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
@@ -48,7 +49,6 @@ class Request:
         fingerprints: whether outputs are described so closely that two runs can be compared.
         passes: around which of XLA's passes the module is kept: those that change `communication`, or `all`.
         overrides: what is changed of the program from outside, as `read_overrides` reads it.
-        shardings: paths of arguments, each with the spec that it gets in place of its own.
         shardings: paths of arguments, each with the spec that it gets in place of its own.
         case: a folder to which the files of a validation are written: see `case.py`.
         case_passes: whether these include the module after each of XLA's passes.
@@ -73,6 +73,7 @@ class Request:
     gradients: bool = False
     timeout: float | None = None
     argv: tuple[str, ...] = ()
+    stdin: str | None = None
     go_on: bool = False
     directory: str | None = None
     replaced: tuple[tuple[str, str], ...] = ()

@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from os import _exit  # a script may have its own
 from pathlib import Path
 
 from ..protocol import wire
@@ -61,14 +62,14 @@ class Pipe:
     def write(self, event: Event) -> None:
         """Write one event. A fork of this process that comes here has nothing to tell, and ends."""
         if os.getpid() != self._owner:
-            os._exit(0)
+            _exit(0)
         data = memoryview(wire.encode(frame_of(event)))
         with self._lock:
             try:
                 while data:
                     data = data[os.write(self._descriptor, data) :]
             except OSError:
-                os._exit(1)  # Nobody listens any more, or the script closed all files: there is no use in going on.
+                _exit(1)  # Nobody listens any more, or the script closed all files: there is no use in going on.
 
     def _before_fork(self) -> None:
         self._forking = os.getpid()
@@ -90,4 +91,4 @@ def _ask_for_death(parent: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)
+            _exit(1)

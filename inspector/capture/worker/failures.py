@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import os
 import re
 import sys
@@ -110,6 +109,9 @@ def _story(error: BaseException) -> str:
         part._str = getattr(part, "_str", "")[:MAX_CHARACTERS]  # type: ignore[attr-defined]
     if _raised_here(error):
         return "".join(exception.format())
+    if issubclass(type(error), SyntaxError | SystemExit):  # raised by `compile`, argparse and the like
+        while len(exception.stack) > 1 and is_pythons_own(exception.stack[-1].filename):
+            exception.stack.pop()
     for part in _chain(exception):
         part.stack = _folded(part.stack)
         if notes := getattr(part, "__notes__", None):
@@ -150,6 +152,17 @@ def user_line(error: BaseException) -> str:
     """The innermost source line of the user's in the traceback; empty if there is none."""
     lines = [frame.line or "" for frame in frames_of(error) if not is_internal(frame.filename)]
     return lines[-1] if lines else ""
+
+
+def user_frame(error: BaseException) -> tuple[FrameType | None, int]:
+    """The innermost frame of the user's in the traceback, and its line."""
+    found: tuple[FrameType | None, int] = (None, 0)
+    trace = BaseException.__traceback__.__get__(error)  # type: ignore[union-attr]
+    while trace is not None:
+        if is_users(trace.tb_frame.f_code.co_filename):
+            found = trace.tb_frame, trace.tb_lineno
+        trace = trace.tb_next
+    return found
 
 
 def line_being_run() -> str | None:
@@ -257,13 +270,6 @@ def _folded(stack: traceback.StackSummary) -> traceback.StackSummary:
     return folded
 
 
-MAX_DEVICES = 1 << 14
-"""Nobody simulates more devices in one process."""
-
-# numpy; jax._src.sharding_impls and mesh_utils (JAX 0.7 to 0.12); XLA's compile of a pmap.
-_RESHAPE = r"cannot reshape array of size (\d+) into shape \(([\d, ]*)\)"
-_MESH_SHAPE = r"Number of devices \d+ must (?:be >=|equal) the product of mesh_shape \(([\d, ]*)\)"
-_REQUIRES = r"requires (\d+) logical devices"
 _NO_MESH = (
     r"requires a non-empty mesh in context",
     r"context mesh.*empty",
@@ -272,60 +278,7 @@ _NO_MESH = (
 )
 """JAX, where there is no mesh in the context (jax._src.mesh, named_sharding, shard_map, sharding_impls)."""
 
-_SPEAKS = r"(?i)\bdevices\b"
-_COUNTS = r"\bdevices\(|device_count"
-_NUMBER = r"(?<![\w.])\d+(?![\w.])"
-
-
-def is_about_devices(message: str, line: str) -> bool:
-    """Return whether the error may be about the number of devices, so that `wanted` can tell how many."""
-    return any(re.search(pattern, message) for pattern in (_RESHAPE, _SPEAKS)) or re.search(_COUNTS, line) is not None
-
-
-def wants_devices(error: BaseException) -> bool:
-    """Return whether an exception says that there are too few devices, or too many."""
-    message, line = text_of(error), user_line(error)
-    jax = sys.modules.get("jax")
-    return jax is not None and is_about_devices(message, line) and wanted(message, line, jax.device_count()) is not None
-
-
-def is_about_divisibility(message: str) -> bool:
-    """Return whether an error says that an array cannot be divided evenly among devices."""
-    return "divisible" in message or "evenly divide" in message
-
 
 def needs_mesh(message: str) -> bool:
     """Return whether an error says that there is no mesh in the context."""
     return any(re.search(pattern, message) for pattern in _NO_MESH)
-
-
-def wanted(message: str, line: str, count: int) -> int | None:
-    """The number of devices that would have avoided an error; None where the error is not about their number.
-
-    `message` is the exception's text, `line` the user's source line that raised it, `count` the devices there were.
-    What JAX and NumPy say is understood; of another text that speaks of devices, or a line that counts them, the only
-    other number is taken.
-    """
-    number = None
-    if (match := re.search(_RESHAPE, message)) and int(match[1]) == count:
-        number = _product(match[2])
-    elif match := re.search(_MESH_SHAPE, message):
-        number = _product(match[1])
-    elif match := re.search(_REQUIRES, message):
-        number = int(match[1])
-    elif re.search(_SPEAKS, message):
-        number = _only_other_number(message, count)
-    if number is None and re.search(_COUNTS, line):
-        number = _only_other_number(line, count)
-        if number is not None and "index out of range" in message:
-            number += 1
-    return number if number is not None and 0 < number <= MAX_DEVICES and number != count else None
-
-
-def _product(sizes: str) -> int:
-    return math.prod(int(size) for size in sizes.split(",") if size.strip())
-
-
-def _only_other_number(text: str, count: int) -> int | None:
-    numbers = {int(number) for number in re.findall(_NUMBER, text)} - {count, 0, 1}
-    return numbers.pop() if len(numbers) == 1 else None

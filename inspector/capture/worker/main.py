@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from os import _exit  # a script may have its own
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -25,6 +26,7 @@ from .inputs.called import capture_call
 from .inputs.observed_source import has_inputs
 from .inputs.resolve import Resolved, find_script, prepare_path, resolve
 from .inputs.running import Runnable, runnable
+from .needed_devices import needed
 from .patches import Overriding
 from .simulated.platform import KeptPlatform
 from .simulated.topology import Topology
@@ -68,7 +70,7 @@ def leave() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # the script may have closed it, or put anything in its place
             stream.flush()
-    os._exit(0)
+    _exit(0)
 
 
 def _capture(
@@ -150,9 +152,9 @@ def _program_to_run(request: Request, script: Path | None) -> Runnable | None:
 def _send_failure(error: BaseException, channel: Channel, target: str, chosen_devices: int) -> None:
     """Tell why it ends here; an error about the number of devices says how many were wanted."""
     failure = failures.describe(error, channel.phase)
-    message, line = failures.text_of(error), failures.user_line(error)
-    count = _device_count() if failures.is_about_devices(message, line) else 0
-    wanted = failures.wanted(message, line, count) if count and not isinstance(error, UsageError) else None
+    message = failures.text_of(error)
+    wanted = None if isinstance(error, UsageError) else needed(error)
+    count = 0 if wanted is None else _device_count()
     if wanted is not None and count == chosen_devices:
         channel.send(Devices(wanted))
     elif wanted is not None and wanted > count:
@@ -163,7 +165,7 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
             message=f"{wanted} devices are needed, but there are {count}: {failure.message}",
             hint=f"--devices {wanted}" if target == "cpu" else other,
         )
-    elif failures.is_about_divisibility(message) and _device_count() == chosen_devices:
+    elif _is_about_divisibility(message) and _device_count() == chosen_devices:
         hint = f"if the script uses all {chosen_devices} available devices, try fewer with --devices"
         failure = replace(failure, hint=hint)
     elif failures.needs_mesh(message):
@@ -181,6 +183,11 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
             failure, hint="scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
         )
     channel.send(replace(failure, since=channel.now()))
+
+
+def _is_about_divisibility(message: str) -> bool:
+    """Return whether an error says that an array cannot be divided evenly among devices."""
+    return "divisible" in message or "evenly divide" in message
 
 
 def _device_count() -> int:

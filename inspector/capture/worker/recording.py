@@ -68,9 +68,13 @@ def record(
                 specs: dict[str, str] = dict(request.shardings)
                 args, kwargs = resharded.with_shardings(args, kwargs, call, names, specs)
                 call = callables.trace(found.function, args, kwargs)
-        except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+        except callables.CONCRETE as error:
             if not callables.has_jit(found.function):
                 error.add_note(f"{failures.HINT}{_not_one_program(found.name, split_function(request.function)[0])}")
+            raise
+        except TypeError as error:
+            if NO_ARRAYS in failures.text_of(error) and not callables.has_jit(found.function):
+                error.add_note(f"{failures.HINT}{_not_a_step(found.name, split_function(request.function)[0])}")
             raise
         traced = call.traced
         if overrides is not None:
@@ -109,6 +113,11 @@ def record(
 def _not_one_program(name: str, place: str) -> str:
     """Say how to see the programs that a function runs, one after the other, with values in between."""
     return f"{name} has no jit of its own; if it runs several programs, see them with: shardscope {place}"
+
+
+def _not_a_step(name: str, place: str) -> str:
+    """Say what to name in place of a function that does not return arrays."""
+    return f"{name} returns no arrays: name the function that computes them, or run the script: shardscope {place}"
 
 
 def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:
@@ -157,6 +166,10 @@ def _bytes_needed(memory: Memory | None, devices: int) -> int | None:
     if memory is None or memory.arguments is None or memory.outputs is None or memory.temporaries is None:
         return None
     return (memory.arguments + memory.outputs + memory.temporaries) * devices
+
+
+NO_ARRAYS = "which is not a valid JAX type"
+"""JAX of a function that returns anything else (jax._src.interpreters.partial_eval, JAX 0.7 to 0.12)."""
 
 
 @contextmanager

@@ -25,6 +25,7 @@ import socket  # noqa: E402
 import time  # noqa: E402
 import types  # noqa: E402
 import warnings  # noqa: E402
+from os import _exit  # noqa: E402 (a script may have its own)
 from typing import Any  # noqa: E402
 
 LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST", "SHARDSCOPE_GUARDED")
@@ -72,7 +73,7 @@ class Hidden:
         if top not in self._own:
             return
         if _relevant(os.environ) != self._started:
-            os._exit(TOO_LATE)
+            _exit(TOO_LATE)
         if top == "jax":
             os.environ.update(self._set)
             self._started |= self._set

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ...capture.model import PHASES
@@ -12,7 +12,7 @@ from ...experiments.edited import diff_of
 from ...ir.program import Program
 from ...report import Explanation, Fix, Report
 from ..finding_facts import fixes_shown, verdict
-from ..overview import nothing_sent, resources_text, subject_text
+from ..overview import is_refused, nothing_sent, resources_text, subject_text
 from .tables import code_lines, data, left_out, section
 
 MAX_TRACEBACK = 24
@@ -36,15 +36,17 @@ def failure(report: Report, *, in_full: bool = True) -> RenderableType | None:
         return None
     details = why.details.rstrip("\n").splitlines()
     # A traceback ends with the message.
-    lines: list[RenderableType] = [] if why.message in why.details else [data(why.message, "red")]
+    is_said = why.message in why.details or is_refused(report.capture)  # in the first line
+    lines: list[RenderableType] = [] if is_said else [data(why.message, "red")]
     shown = details if in_full else details[-MAX_TRACEBACK:]
     if len(shown) < len(details):
         lines += left_out(len(details) - len(shown), "line", " above; --details messages")
     lines += [data(line) for line in shown]
     if why.hint:
         lines.append(Text.assemble(("hint: ", "bold"), data(why.hint)))
-    is_begun = why.kind != "usage" or report.capture.subject is not None
-    return section(f"Stopped while {PHASES[why.phase]}" if is_begun else "", lines)
+    if report.capture.subject is None and not report.capture.stages:
+        return Group(*lines) if lines else None
+    return section(f"Stopped while {PHASES[why.phase]}", lines)
 
 
 def explanation(report: Report) -> RenderableType | None:

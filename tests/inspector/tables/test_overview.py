@@ -54,7 +54,14 @@ def test_what_was_captured() -> None:
     assert "8" in devices
     other = captured(subject=Subject("loss", None, "cpu", "cpu", 8))
     assert subject_text(other) == f"loss · {devices}"
-    assert subject_text(report()) == "nothing captured"
+    assert subject_text(report()) == "nothing has run yet"
+    script = Source("/code/fsdp.py", b"raise KeyError")
+    assert subject_text(captured(script_text=script, failure=Failure("function", "KeyError", "script"))) == (
+        "fsdp.py · stopped while running the script"
+    )
+    assert (
+        subject_text(captured(failure=Failure("usage", "there is no file x.py", "import"))) == "there is no file x.py"
+    )
     both = captured(stages=(stage("hlo"), Stage("stablehlo", "mlir", Source("a", MLIR))))
     assert subject_text(both) == "a, text"
 

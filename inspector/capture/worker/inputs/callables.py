@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ from . import wrappers
 from .paths import argument_path
 from .resolve import Resolved
 from .wrappers import is_jitted
+
+CONCRETE = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
+"""Raised where Python wants the value of what is traced; the first for integers and booleans, too."""
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -88,11 +92,61 @@ def _with_a_jit(inner: Any, given: Arguments) -> Traceable:
         found = _traced_in_wrapper(jit(inner), *given)
         if found is not None:
             return found._replace(implicit_jit=name)
+    try:
+        return _with_static(inner, given, lambda arg: not _is_data(arg))
+    except (*CONCRETE, TypeError):
+        if not any(_is_number(arg) for arg in (*given[0], *given[1].values())):
+            raise
+        failed = sys.exc_info()[1]
+    try:  # a number may be a size, or how often to do something
+        return _with_static(inner, given, lambda arg: not _is_data(arg) or _is_number(arg))
+    except Exception:
+        assert failed is not None
+        raise failed from None
+
+
+def _with_static(inner: Any, given: Arguments, is_static: Callable[[Any], bool]) -> Traceable:
     args, kwargs = given
-    positions = [index for index, arg in enumerate(args) if not _is_data(arg)]
-    names = [name for name, arg in kwargs.items() if not _is_data(arg)]
+    positions = [index for index, arg in enumerate(args) if is_static(arg)]
+    names = [name for name, arg in kwargs.items() if is_static(arg)]
+    if not all(map(_is_hashable, (*(args[each] for each in positions), *(kwargs[each] for each in names)))):
+        inner = _with_held(inner)
+        args = tuple(_Held(arg) if index in positions else arg for index, arg in enumerate(args))
+        kwargs = {name: _Held(arg) if name in names else arg for name, arg in kwargs.items()}
     jitted = jax_jit(inner, static_argnums=positions or None, static_argnames=names or None)
     return _traced(jitted, args, kwargs)._replace(implicit_jit="jax.jit")
+
+
+class _Held:
+    """A static argument that has no hash of its own."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _with_held(function: Any) -> Any:
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = [arg.value if isinstance(arg, _Held) else arg for arg in args]
+        named = {name: arg.value if isinstance(arg, _Held) else arg for name, arg in kwargs.items()}
+        return function(*given, **named)
+
+    return call
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_number(argument: Any) -> bool:
+    return isinstance(argument, bool | int)
 
 
 def _traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Any = None) -> Traceable:

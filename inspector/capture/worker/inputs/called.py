@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ...protocol.request import Request, UsageError, split_function
 from ..channel import Channel
 from .first_call import FirstCall, refuse
-from .observed_source import functions_in, names_in
+from .observed_source import called_class, functions_in, names_in
 from .resolve import Resolved, did_you_mean, look_up
 from .running import Runnable, run
 
@@ -36,6 +36,12 @@ def capture_call(
     place, dotted = split_function(request.function)
     _refuse_unknown(program, place, dotted)
     name = dotted.rpartition(".")[2]
+    if (is_callable := called_class(program.text, name)) is not None:
+        if not is_callable:
+            methods = [each for each in functions_in(program.text) if each.startswith(f"{name}.")][:6]
+            hint = f"name a method: {', '.join(f'{place}:{each}' for each in methods)}" if methods else None
+            raise UsageError(f"{dotted} is a class, whose objects cannot be called", hint)
+        dotted, name = f"{dotted}.__call__", "__call__"
 
     def take(call: Call, is_part: bool) -> None:
         from .calls import module_of, names_of

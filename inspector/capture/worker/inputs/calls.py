@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import sys
@@ -20,7 +21,8 @@ from .wrappers import is_jitted
 MAX_DEPTH = 200
 """Frames in which a shard_map around a function is searched for."""
 
-SHARD_MAP = "jax/_src/shard_map.py"
+MAPPING = ("jax/_src/shard_map.py", "jax/_src/pmap.py")
+"""Modules in which the function `wrapped` is a mapped function (JAX 0.7 to 0.12)."""
 
 
 class Call(NamedTuple):
@@ -72,12 +74,16 @@ def call_being_traced(function: Any, args: tuple[Any, ...], kwargs: Any, frame: 
     wrapper = wrapper_on_stack(frame)
     if wrapper is not None:
         return Call(*wrapper)
-    jitted = _jitted(function)
-    return None if jitted is None else Call(jitted, args, kwargs)
+    found = jitted(function)
+    return None if found is None else Call(found, args, kwargs)
 
 
-def _jitted(function: Any) -> Any:
+def jitted(function: Any) -> Any:
     """The jitted function of a function, which the frames of a call do not have."""
+    module = sys.modules.get(getattr(function, "__module__", ""))
+    known = variable(module, getattr(function, "__name__", ""))  # what a fork has imported has no referrers
+    if is_jitted(known) and getattr(known, "__wrapped__", None) is function:
+        return known
     return next((each for each in gc.get_referrers(function) if is_jitted(each)), None)
 
 
@@ -109,23 +115,41 @@ def _function_of(code: CodeType) -> FunctionType | None:
 
 
 def _shard_map_around(frame: FrameType) -> Call | None:
-    """The call of a shard_map of the function in a frame (`wrapped` in `jax._src.shard_map`, JAX 0.7 to 0.12)."""
-    around: FrameType | None = frame.f_back
+    """The call of a shard_map of the function in a frame."""
+    around = _mapping_frame(frame.f_back)
+    if around is None or not around.f_code.co_filename.endswith(MAPPING[0]):
+        return None
+    if getattr(inspect.unwrap(around.f_locals.get("f")), "__code__", None) is not frame.f_code:  # type: ignore[arg-type]
+        return None
+    return mapped_call(around)
+
+
+def mapped_call(frame: FrameType | None) -> Call | None:
+    """The call of a shard_map, or a pmap, that JAX is carrying out."""
+    around = _mapping_frame(frame)
+    if around is None:
+        return None
+    code, given = around.f_code, around.f_locals
+    for each in gc.get_referrers(code):
+        cells = getattr(each, "__closure__", None) or ()
+        held = dict(zip(code.co_freevars, cells, strict=False))
+        if isinstance(each, FunctionType) and all(held[name].cell_contents is given.get(name) for name in held):
+            function = each
+            if "f" in held:  # the function around this one has the user's names
+                function = FunctionType(code, each.__globals__, each.__name__, each.__defaults__, each.__closure__)
+                functools.update_wrapper(function, given["f"], updated=())
+            return Call(function, given["args"], given.get("kwargs") or {})
+    return None
+
+
+def _mapping_frame(frame: FrameType | None) -> FrameType | None:
+    """The frame of JAX's in which a mapped function is called, with nothing but JAX's own between."""
     for _ in range(MAX_DEPTH):
-        if around is None or not failures.is_internal(around.f_code.co_filename):
+        if frame is None or not failures.is_internal(frame.f_code.co_filename):
             return None
-        if around.f_code.co_filename.endswith(SHARD_MAP) and around.f_code.co_name == "wrapped":
-            inside = around.f_locals.get("f")
-            if getattr(inspect.unwrap(inside), "__code__", None) is not frame.f_code:  # type: ignore[arg-type]
-                return None
-            wrapped = [
-                each
-                for each in gc.get_referrers(around.f_code)
-                if isinstance(each, FunctionType)
-                and any(cell.cell_contents is inside for cell in each.__closure__ or ())
-            ]
-            return Call(wrapped[-1], around.f_locals["args"], {}) if wrapped else None
-        around = around.f_back
+        if frame.f_code.co_filename.endswith(MAPPING) and frame.f_code.co_name == "wrapped":
+            return frame
+        frame = frame.f_back
     return None
 
 

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ...protocol.events import OtherProgram, OtherPrograms
 from ...protocol.request import Request, UsageError, split_function
 from ...protocol.trace import CompiledProgram, TraceOptions
-from .. import failures
 from ..channel import Channel
+from ..needed_devices import needed
 from ..patches import change_after_import
 from ..tracing import hooks
 from ..tracing.recorder import Recorder
+from .observed_source import functions_in
 from .resolve import Resolved
 from .running import Runnable, run
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from .called import Capture
     from .calls import Call
 
-TRACING = "jax._src.pjit"
+TRACING, MAPPING = "jax._src.pjit", "jax._src.shard_map"
 
 MIN_CALLS = 3
 """Calls of one program after which a script may only repeat what it has done."""
@@ -49,6 +50,7 @@ class _Seen:
     call: Call | None
     mesh: Any
     executable: Any
+    is_mapped: bool = False
     sent: int = 0
     flops: float = 0.0
     calls: int = 0
@@ -61,6 +63,8 @@ class _Observer:
     finish: Callable[[_Observer], NoReturn]
     seen: dict[int, _Seen] = field(default_factory=dict)
     around: Call | None = None
+    mapped: Call | None = None
+    operation: tuple[Any, Any, Any] = (None, (), {})
     unfinished: Call | None = None
     is_over: bool = False
     started: float = field(default_factory=time.monotonic)
@@ -73,51 +77,87 @@ class _Observer:
         @functools.wraps(truth)
         def infer(function: Any, info: Any, args: Any, kwargs: Any) -> Any:
             if not self.is_over:
-                from .calls import call_being_traced, is_own_of_jax
+                from .calls import call_being_traced, is_own_of_jax, mapped_call
 
-                call = None if is_own_of_jax(function) else call_being_traced(function, args, kwargs, sys._getframe(1))
+                frame = sys._getframe(1)
+                if is_own_of_jax(function):
+                    call, self.operation = mapped_call(frame), (function, args, kwargs)
+                else:
+                    call = call_being_traced(function, args, kwargs, frame)
                 if call is not None and not call.is_traced:
                     self.around = self.unfinished = call
             return truth(function, info, args, kwargs)
 
         module._infer_params = infer  # type: ignore[attr-defined]
 
+    def watch_mapping(self, module: ModuleType) -> None:
+        """Observe shard_maps that run outside of jit, one operation after the other."""
+        trace = sys.modules["jax._src.core"].EvalTrace
+        truth = trace.process_shard_map
+
+        @functools.wraps(truth)
+        def process(*args: Any, **kwargs: Any) -> Any:
+            if self.is_over:
+                return truth(*args, **kwargs)
+            from .calls import mapped_call
+
+            call = self.mapped = self.unfinished = mapped_call(sys._getframe(1))
+            results = truth(*args, **kwargs)
+            self.mapped = self.unfinished = None
+            if call is not None:
+                self.may_only_repeat(results)
+            return results
+
+        trace.process_shard_map = process
+
     def compiled(self, program: CompiledProgram, lowering: Lowering, executable: Any) -> None:
         from ..subject import meshes_in_context
         from .calls import names_of
 
         self.newest, self.since = time.monotonic(), 0
-        call = self.around
+        call = self.around if self.mapped is None else None
         if call is not None and program.name not in names_of(call.function):
             call = None
+        if call is None and program.internal:
+            call = self.mapped or self._operation_that_sends(executable)
         mesh = next((mesh for mesh in meshes_in_context() if hasattr(mesh, "devices")), None)
-        self.seen[program.number] = _Seen(program, None if call is None else _weakly(call), mesh, executable)
+        call = None if call is None else _weakly(call)
+        self.seen[program.number] = _Seen(program, call, mesh, executable, self.mapped is not None)
 
     def called(self, number: int, results: Any) -> None:
         seen = self.seen.get(number)
         if seen is None or self.is_over:
             return
         seen.calls += 1
-        self.unfinished = None
+        self.unfinished = self.mapped
+        if not seen.program.internal:
+            self.may_only_repeat(results)
+
+    def may_only_repeat(self, results: Any) -> None:
+        """Finish if the script has called so much, for so long, without a new program."""
         sys.modules["jax"].block_until_ready(results)  # many programs at a time may hang on fake devices
-        if seen.program.internal:
-            return
         self.since += 1
         patience = max(MIN_SECONDS, (self.newest - self.started) / 2)
         if self.since >= MIN_CALLS and time.monotonic() - self.newest > patience:
             self.is_over = True
             self.finish(self)
 
+    def _operation_that_sends(self, executable: Any) -> Call | None:
+        """The call of an operation outside of jit, where devices communicate in it."""
+        from .calls import Call, jitted
+
+        function, args, kwargs = self.operation
+        found = jitted(function) if _sent(executable) else None
+        return None if found is None else Call(found, args, kwargs)
+
     def ranked(self) -> list[_Seen]:
         """The programs, the costliest first; operations outside of jit only where there is nothing else."""
-        from ..tracing.costs import sent_bytes
-
-        own = [each for each in self.seen.values() if not each.program.internal] or list(self.seen.values())
+        users = [each for each in self.seen.values() if not each.program.internal or each.is_mapped]
+        own = users or list(self.seen.values())
         for each in own:
-            loaded = getattr(each.executable, "xla_executable", each.executable)
             try:
-                each.sent = sum(sent_bytes(module.to_string()) for module in loaded.hlo_modules())
-                analysis = loaded.cost_analysis()
+                each.sent = _sent(each.executable)
+                analysis = _loaded(each.executable).cost_analysis()
                 each.flops = float((analysis[0] if isinstance(analysis, list) else analysis).get("flops", 0.0))
             except Exception:  # not every backend knows
                 continue
@@ -126,6 +166,16 @@ class _Observer:
             return each.sent * max(each.calls, 1), each.flops * max(each.calls, 1)
 
         return sorted(own, key=cost, reverse=True)
+
+
+def _loaded(executable: Any) -> Any:
+    return getattr(executable, "xla_executable", executable)
+
+
+def _sent(executable: Any) -> int:
+    from ..tracing.costs import sent_bytes
+
+    return sum(sent_bytes(module.to_string()) for module in _loaded(executable).hlo_modules())
 
 
 class _Weak:
@@ -181,18 +231,18 @@ def capture_costliest(
     """
 
     def capture_program(observer: _Observer) -> None:
-        _capture_program(observer, request, channel, capture)
+        _capture_program(observer, program, request, channel, capture)
 
     observer = _Observer(lambda observer: finish(lambda: capture_program(observer)))
     recorder = Recorder(folder, TraceOptions(target=request.target), observer)
-    change_after_import({TRACING: observer.watch_tracing})
+    change_after_import({TRACING: observer.watch_tracing, MAPPING: observer.watch_mapping})
     hooks.install(recorder)
     channel.enter("script")
     try:
         run(program, "")
     except BaseException as error:
         observer.is_over = True
-        if failures.wants_devices(error) or not (observer.seen or observer.unfinished):
+        if needed(error) is not None or not (observer.seen or observer.unfinished):
             raise
         if observer.unfinished is not None:
             _capture(observer.unfinished, observer.unfinished[1:], request, channel, capture)
@@ -205,21 +255,25 @@ def capture_costliest(
     capture_program(observer)
 
 
-def _capture_program(observer: _Observer, request: Request, channel: Channel, capture: Capture) -> None:
+def _capture_program(
+    observer: _Observer, program: Runnable, request: Request, channel: Channel, capture: Capture
+) -> None:
     place, _ = split_function(request.function)
     ranked = observer.ranked()
     if not ranked:
         raise UsageError(f"JAX compiled no program for {place}", f"to capture one of its functions: {place}:function")
     chosen = next((each for each in ranked if each.call is not None), None)
+    functions = [f"{place}:{name}" for name in functions_in(program.text)[:4]]
+    instead = f"name a function to see it whole: {', '.join(functions)}" if functions else "jit what belongs together"
     if chosen is None or chosen.call is None:
-        raise UsageError(
-            f"{place} calls no jitted function: its programs are operations outside of jit",
-            f"name one of its functions, {place}:function, or list the programs: shardscope trace {place}",
-        )
+        raise UsageError(f"{place} calls no jitted function, and none of its operations communicates", instead)
+    if chosen.program.internal and not chosen.is_mapped:
+        text = f"{place} calls no jitted function: of its operations this one sends most; {instead}"
+        channel.tell("warning", text)
     others = tuple(
         OtherProgram(each.program.name, each.program.call, each.calls, each.sent)
         for each in ranked
-        if each is not chosen
+        if each is not chosen and not (each.is_mapped and chosen.is_mapped)
     )
     channel.send(OtherPrograms(others))
     with ExitStack() as stack:

@@ -45,6 +45,16 @@ class _Observing(ast.NodeTransformer):
             node.body.insert(1 if ast.get_docstring(node, clean=False) is not None else 0, entered)
         return node
 
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        """A lambda with the name is entered as a function is."""
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Lambda) and any(self._is_meant(target) for target in node.targets):
+            body = node.value.body
+            entered = ast.Call(ast.Name(ENTERED, ast.Load()), [], [])
+            both = ast.Subscript(ast.Tuple([entered, body], ast.Load()), ast.Constant(1), ast.Load())
+            node.value.body = ast.copy_location(both, body)
+        return node
+
     def _is_meant(self, node: ast.expr) -> bool:
         return self._name == (getattr(node, "id", None) or getattr(node, "attr", None))
 
@@ -118,11 +128,26 @@ def names_in(text: bytes) -> set[str] | None:
 
 
 def functions_in(text: bytes) -> list[str]:
-    """The names of the functions that a script defines, wherever in it, in their order."""
-    nodes = sorted(
-        (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)), key=lambda node: node.lineno
-    )
-    return list(dict.fromkeys(node.name for node in nodes))
+    """The functions that a script defines, wherever in it, in their order; methods with their class."""
+    found = list(_functions_of(ast.parse(text), ""))
+    return list(dict.fromkeys(name for _, name in sorted(found) if not name.endswith(".__init__")))
+
+
+def _functions_of(tree: ast.AST, owner: str) -> Iterator[tuple[int, str]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield node.lineno, f"{owner}{node.name}"
+        yield from _functions_of(node, f"{node.name}." if isinstance(node, ast.ClassDef) else "")
+
+
+def called_class(text: bytes, name: str) -> bool | None:
+    """Return whether a name is that of a class in a script, and if so whether its objects can be called."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    known = next((node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name), None)
+    return None if known is None else any(getattr(node, "name", "") == "__call__" for node in known.body)
 
 
 def script_of(notebook: bytes) -> bytes:
@@ -139,7 +164,18 @@ def script_of(notebook: bytes) -> bytes:
     return "\n\n".join(f"# In[{number}]:\n{_plain(text)}" for number, text in enumerate(texts, 1)).encode() + b"\n"
 
 
+_MAGICS: tuple[tuple[str, str], ...] = (
+    (r"^(\s*)%(?:time|timeit|prun|memit|mprun|lprun)\s+(?:-\S+\s+)*(?=\S)", r"\1"),  # they run a statement
+    (r"^(\s*)([\w.]+(?:\s*,\s*[\w.]+)*)\s*=\s*%(?:time|timeit)\s+(?:-\S+\s+)*(?=\S)", r"\1\2 = "),
+    (r"^(\s*)(\w+)\s*=\s*([%!].*)$", r"\1\2 = []  # \3"),
+    (r"^(\s*)([%!?].*|[\w.]+\?+\s*)$", r"\1pass  # \2"),
+)
+"""What IPython adds to Python, and what is done in its place."""
+
+
 def _plain(cell: str) -> str:
     if re.match(r"\s*%%(?!(time|timeit|capture)\b)", cell):  # of another language, or written to a file
         return re.sub(r"^", "# ", cell, flags=re.MULTILINE)
-    return re.sub(r"^(\s*)([%!?].*|[\w.]+\?+\s*)$", r"\1pass  # \2", cell, flags=re.MULTILINE)
+    for pattern, replacement in _MAGICS:
+        cell = re.sub(pattern, replacement, cell, flags=re.MULTILINE)
+    return cell

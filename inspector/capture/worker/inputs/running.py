@@ -5,11 +5,12 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import linecache
+import os
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from ...protocol.request import UsageError
 from .. import failures, patches
@@ -63,6 +64,8 @@ def run(program: Runnable, name: str) -> None:
     main = ModuleType("__main__")
     main.__file__ = program.file
     main.__builtins__ = builtins  # type: ignore[attr-defined]
+    if program.file.endswith(".ipynb"):
+        main.__dict__.update(display=_Notebook(), get_ipython=_Notebook())
     if program.spec is not None:
         main.__spec__, main.__package__ = program.spec, program.spec.parent
         main.__loader__ = program.spec.loader
@@ -71,11 +74,32 @@ def run(program: Runnable, name: str) -> None:
     linecache.cache[program.file] = (len(program.text), None, lines, program.file)
     if name:
         patches.compile_with(lambda text, file: _observed(text, file, name))
+    pid, leave = os.getpid(), os._exit
+
+    def exit_now(status: int) -> NoReturn:
+        """End the script, as `os._exit` does; a process that it forked truly."""
+        if os.getpid() == pid:
+            raise SystemExit(status)
+        leave(status)
+
+    os._exit = exit_now
     try:
         exec(compiled(program.text, program.file, name), vars(main))
     except SystemExit as ending:
         if ending.code not in (None, 0):
             raise
+    finally:
+        os._exit = leave
+
+
+class _Notebook:
+    """What IPython offers a notebook, which does nothing here."""
+
+    def __getattr__(self, name: str) -> _Notebook:
+        return self
+
+    def __call__(self, *args: object, **kwargs: object) -> _Notebook:
+        return self
 
 
 def _observed(text: bytes, file: str, name: str) -> CodeType | None:
