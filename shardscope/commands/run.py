@@ -164,7 +164,7 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
 
 
 def _standard_input() -> str | None:
-    """What is piped or redirected to us, as a file that each try of a capture can open; None on a terminal."""
+    """Standard input that is piped or redirected to us, as a file that each try of a capture can open; None on a terminal."""
     place = f"/proc/{os.getpid()}/fd/0"
     try:
         mode = os.stat(place).st_mode

@@ -170,7 +170,7 @@ _MAGICS: tuple[tuple[str, str], ...] = (
     (r"^(\s*)(\w+)\s*=\s*([%!].*)$", r"\1\2 = []  # \3"),
     (r"^(\s*)([%!?].*|[\w.]+\?+\s*)$", r"\1pass  # \2"),
 )
-"""What IPython adds to Python, and what is done in its place."""
+"""Additions of IPython to Python, and the Python in their place."""
 
 
 def _plain(cell: str) -> str:

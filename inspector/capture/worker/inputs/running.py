@@ -93,7 +93,7 @@ def run(program: Runnable, name: str) -> None:
 
 
 class _Notebook:
-    """What IPython offers a notebook, which does nothing here."""
+    """Objects that IPython gives a notebook; here they do nothing."""
 
     def __getattr__(self, name: str) -> _Notebook:
         return self
