@@ -164,7 +164,7 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
 
 
 def _standard_input() -> str | None:
-    """Standard input that is piped or redirected to us, as a file that each try of a capture can open; None on a terminal."""
+    """Piped or redirected standard input, as a file that each try of a capture can open; None on a terminal."""
     place = f"/proc/{os.getpid()}/fd/0"
     try:
         mode = os.stat(place).st_mode
