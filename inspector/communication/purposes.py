@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...parsers.hlo import Instruction
 from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of, is_path, last_components, merged_parts
+from ..dataflow.graph import Output
+from ..dataflow.hlo import HloUse
+from ..dataflow.meaning import MOVES, POINTWISE, Does
 from ..dataflow.sources import Place, ValueFlow
+from ..dataflow.walks import Ends
 from ..ir.program import Program
 from ..ir.types import array_type
 from ..report import Collective, Pass
@@ -65,6 +69,8 @@ class Judge:
         self.is_differentiated = context_of(program).differentiated
         self.weights = weights_of(program) if self.is_differentiated else frozenset[str]()
         self._directions_of: dict[Instruction, frozenset[Pass]] = {}
+        self._takers = Ends(flow.flow, MOVES | POINTWISE, self._passes_of_taker)
+        self._sent_by: dict[Instruction, Mapping[Instruction, None]] = {}
         # What was found out about what a collective takes ends the walks of those that take what is made of it.
         self._is_product: dict[Instruction, bool] = {}
         self._reduced: dict[Instruction, frozenset[bool]] = {}
@@ -176,13 +182,9 @@ class Judge:
         if self.flow.is_placed(operand):
             return "resharding"
         if "backward" in directions:
-            takers: set[Pass] = set()
-            is_activation = False  # whose gradient the products of the backward pass take, and in the end the table's
-            for each in self.flow.ends(result):
-                taken: Collection[Pass] = {"unknown"} if each is None else self._directions(each)
-                is_activation |= each is not None and "backward" in taken and self._is_a_product(each)
-                takers.update(taken)
-            if ("unknown" in takers and not is_activation) or self._is_needed(collective):
+            takers = frozenset[Pass | None]().union(*map(self._takers.of, self.flow.values(result)))
+            # The gradient of an activation is what products of the backward pass take, and in the end the table's.
+            if ("unknown" in takers and None not in takers) or self._is_needed(collective):
                 return "gradient sync"
             if self._has_product(operand):
                 return "tensor parallelism" if "backward" in takers else "other"
@@ -190,6 +192,16 @@ class Judge:
         if collective.averages:
             return "other"  # values of the same kind on all devices, and no parts of a product
         return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
+
+    def _passes_of_taker(self, use: HloUse | Output) -> Iterator[Pass | None]:
+        """The passes in which a value is taken, and None for a product of the backward pass."""
+        if isinstance(use, Output):
+            yield "unknown"
+        elif self.flow.flow.does(use) is not Does.INDEX:
+            taken = self._directions(use.instruction)
+            yield from taken
+            if "backward" in taken and self._is_a_product(use.instruction):
+                yield None
 
     def _is_reduced_further(self, result: Place) -> bool:
         """Return whether each device reduces a sum to a gradient, as that of a norm's scale over all positions."""
@@ -314,15 +326,15 @@ class Judge:
         instruction = self.flow.module.instruction(collective.computation, collective.name)
         if instruction is None:
             return None
-        return self._sent_from(instruction, rings) or next(
-            (ring for ring in rings if self._sent_from(ring, (instruction,)) is not None), None
-        )
+        sent = next((each for each in self._sent(instruction) if each in rings), None)
+        return sent or next((ring for ring in rings if instruction in self._sent(ring)), None)
 
-    def _sent_from(self, instruction: Instruction, stops: Collection[Instruction]) -> Instruction | None:
-        """The first of several instructions that an operand comes from."""
-        operands = self.flow.operands(instruction)
-        sources = (each for operand in operands for each in self.flow.sources(operand, stops))
-        return next((each.instruction for each in sources if each.kind == "stop"), None)
+    def _sent(self, instruction: Instruction) -> Mapping[Instruction, None]:
+        """The instructions that the operands of a permute come from, in the order of the walk."""
+        if instruction not in self._sent_by:
+            sources = (each for operand in self.flow.operands(instruction) for each in self.flow.sources(operand))
+            self._sent_by[instruction] = dict.fromkeys(each.instruction for each in sources)
+        return self._sent_by[instruction]
 
     def _of_a_permute(self, collective: Collective, instruction: Instruction) -> Strategy | None:
         """A stage of matmuls computes what is sent from what was received; a ring passes it on, or adds to it."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from ...parsers.hlo import Instruction
 from ..catalog.spellings import KIND_OF
 from ..dataflow.sources import Place, ValueFlow
 from ..execution_counts.hlo_executions import HloExecutions, hlo_executions
@@ -98,15 +99,15 @@ def _completes_a_reduction(program: Program, collective: Collective) -> bool:
     return bool(causes) and all(each.effect == "sum" and each.primitive not in PRODUCTS for each in causes)
 
 
-def _begins(flow: ValueFlow, collective: Collective, ring: Iterable[Collective]) -> bool:
-    """Return whether it is a permute of the same pairs as those of a ring, of which one sends on what it gives."""
-    instruction = flow.module.instruction(collective.computation, collective.name)
-    if collective.kind != "collective-permute" or instruction is None:
-        return False
-    alike = (each for each in ring if each.kind == collective.kind and each.pairs == collective.pairs)
-    members = (flow.module.instruction(each.computation, each.name) for each in alike)
-    taken = (operand for each in members if each is not None for operand in flow.operands(each))
-    return any(flow.depends(each, {instruction}) for each in taken)
+def _begun(flow: ValueFlow, ring: Iterable[Collective]) -> Mapping[object, Collection[Instruction]]:
+    """The instructions whose results the permutes of a ring send on, by the pairs of those."""
+    found: dict[object, set[Instruction]] = {}
+    for each in ring:
+        instruction = flow.module.instruction(each.computation, each.name)
+        if each.kind == "collective-permute" and instruction is not None:
+            for operand in flow.operands(instruction):
+                found.setdefault(each.pairs, set()).update(flow.dependencies(operand))
+    return found
 
 
 def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collective]) -> Sequence[Purpose]:
@@ -120,9 +121,10 @@ def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collect
         for strategy in ("tensor parallelism", "pipeline")
     )
     for strategy in ("pipeline", "ring exchange"):
-        members = [each for each, purpose in zip(listed, found, strict=True) if purpose.strategy == strategy]
+        begun = _begun(flow, (each for each, is_of in zip(listed, found, strict=True) if is_of.strategy == strategy))
         for number, each in enumerate(listed):
-            if found[number].strategy in ("other", "resharding") and _begins(flow, each, members):
+            is_left = each.kind == "collective-permute" and found[number].strategy in ("other", "resharding")
+            if is_left and flow.module.instruction(each.computation, each.name) in begun.get(each.pairs, ()):
                 found[number] = Purpose(strategy)
     rings = {
         ring: purpose

@@ -131,16 +131,18 @@ class ValueFlow:
 
     def depends(self, start: Place, on: Collection[Instruction]) -> bool:
         """Return whether a value depends on the result of one of these, through loop iterations too."""
+        return any(each in on for each in self.dependencies(start))
+
+    def dependencies(self, start: Place) -> Iterator[Instruction]:
+        """Yield the instructions that a value depends on, through loop iterations too."""
         waiting, seen = [start], {start}
         while waiting and len(seen) < MAX_VALUES:
             place = waiting.pop()
-            if place.instruction in on:
-                return True
+            yield place.instruction
             for before in self._before(place):
                 if before not in seen:
                     seen.add(before)
                     waiting.append(before)
-        return False
 
     def operands(self, instruction: Instruction) -> list[Place]:
         """The values that an instruction takes; those that are not in the text are left out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Generic, TypeVar, cast
 
 from .graph import AnyUse, Graph, Output
@@ -10,6 +10,7 @@ from .meaning import Does
 
 V = TypeVar("V")
 U = TypeVar("U", bound=AnyUse)
+T = TypeVar("T")
 
 MAX_VALUES = 5_000
 """Values that one walk visits before it gives up."""
@@ -75,3 +76,65 @@ def forward(
             reach.complete = False
             break
     return reach
+
+
+class Ends(Generic[V, U, T]):
+    """What a function tells of the ends of values behind operations of some classes, and of the program's results.
+
+    Each value is visited once for all values that reach it.
+    """
+
+    def __init__(self, graph: Graph[V, U], through: Does, told: Callable[[U | Output], Iterable[T]]) -> None:
+        self._graph = graph
+        self._through = through
+        self._told = told
+        self._of: dict[V, frozenset[T]] = {}
+
+    def of(self, value: V) -> frozenset[T]:
+        """Return what is told of all ends of a value; uses that cannot be followed are left out."""
+        if value not in self._of:
+            self._visit(value)
+        return self._of[value]
+
+    def _visit(self, start: V) -> None:
+        """Tarjan's algorithm: values that reach each other, through a loop, have the same ends."""
+        lowest = {start: 0}
+        numbers = dict(lowest)
+        open_values = [start]
+        told: dict[V, set[T]] = {start: set()}
+        path = [(start, self._onward(start, told[start]))]
+        while path:
+            value, onward = path[-1]
+            after = next(onward, None)
+            if after is None:
+                path.pop()
+                if lowest[value] == numbers[value]:
+                    members = [open_values.pop()]
+                    while members[-1] != value:
+                        members.append(open_values.pop())
+                    together = frozenset[T]().union(*(told.pop(each) for each in members))
+                    self._of.update(dict.fromkeys(members, together))
+                if path:
+                    before = path[-1][0]
+                    lowest[before] = min(lowest[before], lowest[value])
+                    told[before] |= self._of[value] if value in self._of else told[value]
+            elif after in self._of:
+                told[value] |= self._of[after]
+            elif after in numbers:
+                lowest[value] = min(lowest[value], numbers[after])
+            else:
+                numbers[after] = lowest[after] = len(numbers)
+                open_values.append(after)
+                told[after] = set()
+                path.append((after, self._onward(after, told[after])))
+
+    def _onward(self, value: V, told: set[T]) -> Iterator[V]:
+        for use in self._graph.uses(value):
+            if isinstance(use, Output) or (
+                isinstance(use, AnyUse) and self._graph.does(cast("U", use)) & ~self._through
+            ):
+                told.update(self._told(cast("U | Output", use)))
+            elif isinstance(use, AnyUse):
+                yield from self._graph.after(cast("U", use))
+            elif use is not None:
+                yield use

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
 import pytest
+from shardscope.inspector.dataflow.graph import AnyUse, Output
 from shardscope.inspector.dataflow.hlo import HloFlow, HloValue
-from shardscope.inspector.dataflow.meaning import STRAIGHT
+from shardscope.inspector.dataflow.meaning import STRAIGHT, Does
 from shardscope.inspector.dataflow.sources import Place, ValueFlow
-from shardscope.inspector.dataflow.walks import forward
+from shardscope.inspector.dataflow.walks import Ends, forward
 
 from .marked_programs import WIDTH, Program, Run
 
@@ -88,3 +92,44 @@ def test_what_a_loop_does_not_change_is_what_it_begins_with(seeds: range) -> Non
                     flow.origin(HloValue(program.instruction(step.name), (n,))) for step in (loop, begin)
                 )
                 assert found == (expected if same else None), (loop.name, n, program.text)
+
+
+class _Numbers:
+    """A graph of numbers, random: some are returned, some end in a use, which tells its number."""
+
+    def __init__(self, chance: random.Random, size: int) -> None:
+        self.after_of = [[chance.randrange(size) for _ in range(chance.choice((0, 1, 1, 2)))] for _ in range(size)]
+        self.ended = [chance.random() < 0.2 for _ in range(size)]
+        self.returned = [chance.random() < 0.1 for _ in range(size)]
+
+    def uses(self, value: int, *, carried: bool = False) -> Iterator[_NumberUse | int | Output | None]:
+        yield None
+        yield from ([Output((value,))] if self.returned[value] else [])
+        yield from ([_NumberUse(value, is_end=True)] if self.ended[value] else [])
+        for number, each in enumerate(self.after_of[value]):
+            yield each if number % 2 else _NumberUse(each, is_end=False)
+
+    def does(self, use: _NumberUse) -> Does:
+        return Does.CONTRACT if use.is_end else Does.FORWARD
+
+    def after(self, use: _NumberUse) -> tuple[int]:
+        return (use.number,)
+
+
+class _NumberUse(AnyUse, frozen=True):
+    number: int
+    is_end: bool
+
+
+def test_ends_are_those_of_walks_from_each_value() -> None:
+    chance = random.Random(0)
+    for size in (1, 2, 5, 30, 200) * 10:
+        graph = _Numbers(chance, size)
+
+        def told(use: _NumberUse | Output) -> list[tuple[bool, int]]:
+            return [(True, use.path[0])] if isinstance(use, Output) else [(False, use.number)]
+
+        ends = Ends(graph, Does.FORWARD, told)
+        for value in chance.sample(range(size), size):
+            reach = forward(graph, [value], Does.FORWARD)
+            assert ends.of(value) == {each for use in (*reach.ends, *reach.outputs) for each in told(use)}
