@@ -149,3 +149,16 @@ def test_hints(captured: Captured) -> None:
     capture = captured("import jax\nfn = jax.devices('gpu')\n")
     assert capture.failure is not None
     assert "--target local" in (capture.failure.hint or "")
+
+
+@pytest.mark.once
+def test_more_devices_than_jax_compiles_for(captured: Captured) -> None:
+    capture = captured("""
+        import jax, jax.numpy as jnp
+        from jax.sharding import NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((2049,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        def fn():
+            return jax.lax.with_sharding_constraint(jnp.ones(2049), NamedSharding(mesh, P("x")))
+    """)
+    assert capture.failure is not None
+    assert "--target gpu:h100:2049" in (capture.failure.hint or ""), capture.failure

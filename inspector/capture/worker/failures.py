@@ -26,6 +26,9 @@ MAX_FRAMES = 100
 
 OLDEST_JAX = (0, 7, 1)
 
+MAX_CPU_DEVICES = 2048
+"""Devices for which JAX's CPU client compiles: it takes those with higher numbers for other processes'."""
+
 HERE = FOLDER + os.sep
 
 _FRAME = r'  File "([^"]+)", line \d+'
@@ -71,6 +74,10 @@ def _described(error: BaseException, phase: Phase) -> Failure:
                 oldest = ".".join(map(str, OLDEST_JAX))
                 old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
+        jax, too_many = sys.modules.get("jax"), "Multiprocess computations aren't implemented on the CPU backend"
+        if too_many in text and jax is not None and (count := len(jax.local_devices())) > MAX_CPU_DEVICES:
+            hint = f"JAX compiles for at most {MAX_CPU_DEVICES:,} CPU devices; compile for absent chips instead: "
+            hint += f"--target gpu:h100:{count}, or a TPU topology of that size (`shardscope targets`)"
     notes = [note for note in notes_of(error) if note.startswith(HINT)]
     hint = notes[0].removeprefix(HINT) if notes else hint
     said, stack = text_of(error), user_stack(error)
