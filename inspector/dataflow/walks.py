@@ -79,10 +79,7 @@ def forward(
 
 
 class Ends(Generic[V, U, T]):
-    """What a function tells of the ends of values behind operations of some classes, and of the program's results.
-
-    Each value is visited once for all values that reach it.
-    """
+    """Descriptions, by a function, of uses behind operations of some classes, and of the program's results."""
 
     def __init__(self, graph: Graph[V, U], through: Does, told: Callable[[U | Output], Iterable[T]]) -> None:
         self._graph = graph
@@ -91,7 +88,7 @@ class Ends(Generic[V, U, T]):
         self._of: dict[V, frozenset[T]] = {}
 
     def of(self, value: V) -> frozenset[T]:
-        """Return what is told of all ends of a value; uses that cannot be followed are left out."""
+        """Return the descriptions of all ends of a value; uses that cannot be followed are left out."""
         if value not in self._of:
             self._visit(value)
         return self._of[value]
