@@ -9,7 +9,6 @@ from io import BytesIO
 from pathlib import Path
 
 from ..parsers.errors import ParseError, Problem
-from ..parsers.mlir.spacing import in_printers_layout
 from ..parsers.source import Source, Span
 from ..parsers.text.modules import Part, language, other_format, parts
 from ..parsers.text.repair import restored
@@ -25,8 +24,9 @@ from .capture.dumps import (
     plain,
     read,
     stage_of,
+    stage_with,
 )
-from .capture.model import STAGES, Capture, CaptureError, Message, Stage
+from .capture.model import Capture, CaptureError, Message
 from .capture.packed import ZIP, Allowance, members, whole
 from .units import plural
 
@@ -90,10 +90,8 @@ def _of_one(source: Source, place: Span) -> Capture:
     data = source.data
     if place != Span(0, len(data)):
         source = Source(source.name, b"\n" * data.count(b"\n", 0, place.start) + data[place.start : place.end])
-    name = stage_of(source.data, source.name)
-    if STAGES[name].dialect == "mlir":
-        source = in_printers_layout(source)
-    return Capture(stages=(Stage(name, STAGES[name].dialect, source),), complete=True, foreign=True)
+    stage = stage_with(stage_of(source.data, source.name), source)
+    return Capture(stages=(stage,), complete=True, foreign=True)
 
 
 def _lines_between(data: bytes, found: Sequence[Part]) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from ...parsers.mlir.spacing import in_printers_layout
 from ...parsers.record import Record
 from ...parsers.source import Source
 from ...parsers.text.modules import Part, language
@@ -147,12 +148,18 @@ def capture_of(modules: Modules, wanted: str | None, where: str) -> Capture:
         stages = [(stage_of(last.data), last)]
     found = snapshots((name, partial(_bytes, text)) for name, text in passes)
     return Capture(
-        stages=tuple(Stage(name, STAGES[name].dialect, text) for name, text in stages),
+        stages=tuple(stage_with(name, text) for name, text in stages),
         passes=found.kept,
         messages=(*((Message("info", note, "start"),) if note else ()), *found.messages),
         complete=True,
         foreign=True,
     )
+
+
+def stage_with(name: str, source: Source) -> Stage:
+    """A stage with a text of others; MLIR in the layout of its printer."""
+    dialect = STAGES[name].dialect
+    return Stage(name, dialect, in_printers_layout(source) if dialect == "mlir" else source)
 
 
 def stage_of(data: bytes, name: str = "") -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from ...parsers.hlo import Instruction
+from ...parsers.hlo.fields import plain
 from ...parsers.source import Frame
 from ..catalog.custom_calls import HOST, HOST_PRIMITIVES, KERNELS, LOCAL
 from ..catalog.spellings import CUSTOM_CALLS, is_kernel
@@ -25,8 +26,6 @@ from .remote_devices import Budget, pairs_of
 
 _TO_ANOTHER_DEVICE = re.compile(r"\b(?:PeerMemRef|RemoteRef|MulticastRef)\b")
 HOST_OPCODES = frozenset({"infeed", "outfeed", "send", "recv"})
-
-_TARGET = re.compile(r'custom_call_target="([^"]*)"')
 
 
 def uncounted_communication(program: Program) -> tuple[UncountedCommunication, ...]:
@@ -129,8 +128,7 @@ def _reach(instruction: Instruction, with_kernels: bool) -> tuple[str, Literal["
     if instruction.opcode != "custom-call":
         is_to_host = instruction.opcode in ("infeed", "outfeed") or is_host_transfer(instruction)
         return instruction.opcode, "host" if is_to_host else None
-    target = _TARGET.search(instruction.text)
-    name = "" if target is None else target[1]
+    name = plain(instruction.attributes.get("custom_call_target", ""))
     if name in HOST:
         return name, "host"
     if name in LOCAL or name in CUSTOM_CALLS:

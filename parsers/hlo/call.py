@@ -9,7 +9,7 @@ from typing import Any
 
 from ..grammar import unquote
 from ..record import Record
-from .fields import attributes, bracket_end, without_remarks
+from .fields import attributes, bracket_end
 from .patterns import ANYWHERE, NAME, OPERANDS
 
 CALLING = (
@@ -60,7 +60,7 @@ class Call(Record, frozen=True):
 
     def computations(self, key: str) -> tuple[str, ...]:
         """The computations that an attribute names."""
-        value = without_remarks(self.attributes.get(key, ""))
+        value = self.attributes.get(key, "")
         return tuple(_NAME.findall(value)) if _NAMES.fullmatch(value) else ()
 
 

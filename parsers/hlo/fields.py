@@ -17,8 +17,17 @@ from .patterns import ANYWHERE, IN_TEXT, NAME, REMARK, SPACE
 _ATTRIBUTE = re.compile(rf"(?:, |{SPACE},{SPACE})({NAME})\s*+=\s*+({ANYWHERE.value})".encode(), re.DOTALL)
 _KEY = re.compile(rf"{SPACE},{SPACE}({NAME})\s*+=\s*+(?=[{{(\[])".encode())
 _BRACKET = re.compile(rf"{ANYWHERE.string}|/\*index=[0-9]++\*/|([{{(\[])|[}})\]]|/[*/]".encode(), re.DOTALL)
-_REMARK_OR_STRING = re.compile(rf"({REMARK})|{IN_TEXT.string}", re.DOTALL)
-_FIELD = re.compile(rf"(?<![^\s,{{])([^\s=,{{}}\"]++)=\s*+({IN_TEXT.string}|{IN_TEXT.braces}|[^\s,{{}}]++)", re.DOTALL)
+_GAP = re.compile(rf"{IN_TEXT.string}|((?:\s|{REMARK})++)", re.DOTALL)
+_MAY_BE_UNUSUAL = re.compile(rb"[\s/]").search
+_UNUSUAL = re.compile(
+    r"[(\[{<=:][ \t]|[ \t](?:[)\]},:=<(\[]|T[ \t]*+\()|[ \t]{2}|\t|[0-9],[ \t][0-9]|\},[ \t]\{|[\r\n]|/[/*]"
+)
+_TRANSPOSED = re.compile(r"T\s*+\(")
+_FIELD = re.compile(
+    rf"([^\s=,{{}}\"']++)\s*+=\s*+({IN_TEXT.string}|{IN_TEXT.braces}|[0-9]++(?=[A-Za-z_]++=)|[^\s,{{}}]++)", re.DOTALL
+)
+_AS_THEY_ARE = frozenset({b"metadata", b"frontend_attributes", b"backend_config"})
+"""Attributes whose values are read in any layout."""
 
 
 def attributes(data: bytes, start: int, end: int) -> tuple[Mapping[str, str], int]:
@@ -34,23 +43,56 @@ def attributes(data: bytes, start: int, end: int) -> tuple[Mapping[str, str], in
             start = close
         else:
             break
-        found[key.decode()] = value.decode("utf-8", "replace")
+        text = value.decode("utf-8", "replace")
+        found[key.decode()] = text if key in _AS_THEY_ARE or not _MAY_BE_UNUSUAL(value) else as_printed(text)
     return found, start
 
 
 @lru_cache(maxsize=8192)
 def fields(text: str) -> Mapping[str, str]:
     """The fields of a list in braces, separated by commas or spaces: `{op_name="f" source_line=3}`."""
-    return dict(_FIELD.findall(without_remarks(text), 1))
+    return dict(_FIELD.findall(as_printed(text), 1))
 
 
 def without_remarks(text: str) -> str:
     """A text with a blank for each remark."""
-    return _REMARK_OR_STRING.sub(_blank, text) if "/*" in text or "//" in text else text
+    return _GAP.sub(_plain, text) if "/*" in text or "//" in text else text
+
+
+def _plain(found: re.Match[str]) -> str:
+    return " " if found[1] else found[0]
+
+
+def as_printed(text: str) -> str:
+    """The value of an attribute without remarks, and with blanks only where XLA's printer has some."""
+    if not _UNUSUAL.search(text):
+        return text
+    # Behind what stood between two blanks, the second time sees what is before it.
+    return _GAP.sub(_blank, _GAP.sub(_blank, text)).strip()
 
 
 def _blank(found: re.Match[str]) -> str:
-    return " " if found[1] else found[0]
+    if not found[1]:
+        return found[0]
+    start, end = found.span()
+    before, behind = found.string[max(start - 2, 0) : start], found.string[end : end + 1]
+    if before[-1:] in _OPENING or behind in _CLOSING:
+        return ""
+    match before[-1:]:
+        case ":":
+            return "" if behind.isalnum() else " "
+        case ",":
+            is_list = (before[-2:-1].isdigit() and behind.isdigit()) or (before[-2:-1] == "}" and behind == "{")
+            return "" if is_list else " "
+        case "]" | ")" if _TRANSPOSED.match(found.string, end) or (before[-1:] == ")" and behind.isalnum()):
+            return ""
+        case letter if letter.isalnum() and behind in ("(", "["):
+            return ""
+    return " "
+
+
+_OPENING = frozenset(("", *"([{<="))
+_CLOSING = frozenset(("", *")]},:=<"))
 
 
 def plain(value: str) -> str:

@@ -17,7 +17,7 @@ from ..sharding_syntax.replica_groups import Pairs, ReplicaGroups, parse_pairs, 
 from ..source import Frame, Source, Span
 from . import printed
 from .call import CALLING, LITERAL, Call, Operand, backend_config, parse_call
-from .fields import Metadata, fields, number, parse_metadata, plain, without_remarks
+from .fields import Metadata, fields, number, parse_metadata, plain
 from .patterns import NAME
 from .reading import read_instruction
 from .sections import Statement
@@ -240,7 +240,7 @@ class Instruction:
         if text is None:
             return None
         try:
-            return parse(without_remarks(text))
+            return parse(text)
         except ParseError as error:
             offset = self._source.data.find(f"{key}={text}".encode(), self._start, self._end)
             raise anchored(error, self._source, max(offset + len(key) + 1, self._start)) from None

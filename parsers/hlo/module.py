@@ -70,7 +70,13 @@ class HloModule:
         XLA of JAX 0.11 and later prints them.
         """
         # Most texts have none, and to find that out is ten times as fast as to look for the pattern.
-        texts = dict.fromkeys(_MESH.findall(self.source.data) if b"mesh[" in self.source.data else ())
+        if all(computation.is_exact for computation in self.computations):
+            found = _MESH.findall(self.source.data) if b"mesh[" in self.source.data else []
+        else:
+            instructions = (each for computation in self._outermost for each in computation.instructions)
+            values = (value for each in instructions for value in each.attributes.values() if "mesh[" in value)
+            found = [mesh for value in values for mesh in _MESH.findall(value.encode())]
+        texts = dict.fromkeys(found)
         meshes = [readable(partial(parse_mesh, text.decode("utf-8", "replace"))) for text in texts]
         return tuple(dict.fromkeys(mesh for mesh in meshes if mesh is not None and not _is_made_up(mesh)))
 

@@ -13,7 +13,7 @@ from ..grammar import Grammar
 from ..lalr import Token
 from ..source import Source, Span
 from .call import LITERAL, Call, Operand
-from .fields import number, without_remarks
+from .fields import as_printed, number, without_remarks
 from .sections import Section
 
 
@@ -45,7 +45,8 @@ def read_instruction(text: bytes) -> Reading:
     found: _Statement = _parsed(text, 0, len(text), "instruction")
     inside = Span(found.call.start + 1, found.call.end - 1)
     operands = () if found.opcode.encode() in LITERAL else tuple(_operands(found.call.parts[1:-1]))
-    call = Call(_text(text, inside), operands, _texts(text, found.attributes), True)
+    written = without_remarks(text[inside.start : inside.end].decode("utf-8", "replace")).strip()
+    call = Call(written, operands, _texts(text, found.attributes), True)
     type_text = _text(text, Span(*found.type)).encode()
     return Reading(
         (text, found.name.removeprefix("%").encode(), type_text, found.opcode.encode()), call, any(found.bodies)
@@ -124,8 +125,8 @@ def _texts(data: bytes, attributes: Sequence[tuple[str, _Piece]]) -> dict[str, s
 
 
 def _text(data: bytes, place: Span) -> str:
-    """A piece of text with a blank for each remark."""
-    return without_remarks(data[place.start : place.end].decode("utf-8", "replace")).strip()
+    """A piece of text, as XLA's printer writes it."""
+    return as_printed(data[place.start : place.end].decode("utf-8", "replace").strip())
 
 
 class _Piece(NamedTuple):

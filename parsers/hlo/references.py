@@ -74,6 +74,10 @@ def _uncovered(module: HloModule) -> Iterator[Problem]:
 
 
 def _device_counts(module: HloModule) -> set[int]:
-    """Return the possible total sizes of groups: replicas, partitions, or both; none if the header does not say."""
+    """Return the possible total sizes of groups: replicas, partitions, or both; none if the header does not say.
+
+    With one partition and no word of replicas, whoever runs the module says how many there are.
+    """
     given = [module.attributes.get(key, "") for key in ("replica_count", "num_partitions")]
-    return device_counts(*given) if any(given) else set()
+    counts = device_counts(*given)
+    return counts if counts != {1} else set()

@@ -12,7 +12,7 @@ from functools import lru_cache
 from ..errors import ParseError, problem_in
 from ..grammar import Grammar, integers, several
 from ..record import Record
-from .fields import number
+from .fields import as_printed, number
 
 UNBOUNDED = -1
 """The size of a dimension that is printed as `?`."""
@@ -94,7 +94,7 @@ class Layout(Record, frozen=True):
 def parse_type(text: str) -> HloType:
     """The type that a text spells; one that cannot be read comes back as OtherType."""
     try:
-        return read_type(text)
+        return read_type(as_printed(text))
     except ParseError:
         return OtherType(text)
 

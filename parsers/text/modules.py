@@ -30,7 +30,25 @@ _ABOVE_MLIR = (b"#", b"!", b"//")
 """First words of lines directly above an MLIR module: aliases, and messages of passes."""
 _END_OF_HLO = re.compile(rb".*\n\}[^\n]*+", re.DOTALL)
 _END_OF_MLIR = re.compile(rb"\n\}[^\n]*+(?:\n(?:[#!]\w[^\n]*+|\{-#.*?(?:#-\}[^\n]*+|\Z)|[ \t]*+(?=\n)))*+", re.DOTALL)
-_ONLY_ABOVE = re.compile(rb"(?:\s*+(?://|[#!]\w)[^\n]*+)*+\s*+")
+_STRING = rb'"(?:[^"\\]|\\.)*+"'
+_TOKENS = {
+    "hlo": re.compile(
+        rb"([{(\[])|([})\]])|%b|'(?:[^'\\]|\\.)*+'|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+" % _STRING, re.DOTALL
+    ),
+    "mlir": re.compile(rb"([{(\[])|([})\]])|%b|//[^\n]*+" % _STRING, re.DOTALL),
+}
+"""Brackets that open and that close, strings and remarks."""
+_CLOSING = {"hlo": (b"}",), "mlir": (b"}", b")", b"]")}
+_GAP = rb"(?:\s++|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+"
+_GOES_ON = {
+    "hlo": re.compile(_GAP + rb"(?:ENTRY\b|%%?[\w.\-]++%b[({]|->|\{|,%bexecution_thread\b)" % ((_GAP,) * 2)),
+    "mlir": re.compile(
+        rb"%b(?:loc%b\(|[#!][\w.$\-]++%b=|\{-#)|(?![ \t\r]*+\n[ \t\r]*+\n)%b(?:[(:]|->)" % ((_GAP,) * 4)
+    ),
+}
+"""What of a module comes behind a brace in the first column that is not its last."""
+_IS_ABOVE = re.compile(_GAP + rb"(?:\Z|[#!][\w.$\-]++%b=)" % _GAP)
+"""What of a module may come before the word that begins it: remarks and aliases."""
 _BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
 
 
@@ -47,7 +65,7 @@ def parts(data: bytes) -> tuple[Part, ...]:
     starts = [0] if _START.match(b"\n" + data[:100]) else []
     starts += [found.start() + 1 for found in _START.finditer(data)]
     starts = [_with_lines_above(data, start) for start in starts]
-    if not starts or _ONLY_ABOVE.fullmatch(data, 0, starts[0]) or language(data[: starts[0]]) is not None:
+    if not starts or _IS_ABOVE.match(data, 0, starts[0]) or language(data[: starts[0]]) is not None:
         starts[:1] = [0]
     found: list[Part] = []
     for start, following in pairwise([*starts, len(data)]):
@@ -79,14 +97,27 @@ def _with_lines_above(data: bytes, start: int) -> int:
 
 def _end(data: bytes, start: int, stop: int) -> int:
     """Return the end of the module that starts there, if nothing follows; else the beginning of the next."""
-    if data.startswith(_HLO, start):
-        found = _END_OF_HLO.match(data, start, stop)
-    else:
-        found = _END_OF_MLIR.search(data, start, stop)
+    kind = "hlo" if data.startswith(_HLO, start) else "mlir"
+    found = _END_OF_HLO.match(data, start, stop) if kind == "hlo" else _END_OF_MLIR.search(data, start, stop)
     end = found.end() if found else stop
+    if found and data[end:stop].strip():
+        line = end if kind == "hlo" else data.find(b"\n", found.start() + 1, end)
+        end = _end_in_other_layouts(data, start, end if line < 0 else line, stop, kind)
     rest = data[end:stop].strip(b"\n")
     is_cut_off = stop == len(data) and not data.endswith(b"\n") and b"\n" not in rest
     return end if rest.strip() and not is_cut_off and language(rest) is None else stop
+
+
+def _end_in_other_layouts(data: bytes, start: int, end: int, stop: int, kind: str) -> int:
+    """Return where the module ends for which a brace in the first column before `end` may not be the last one."""
+    depth = 0
+    for token in _TOKENS[kind].finditer(data, start, stop):
+        if token.start() >= end and depth <= 0 and not _GOES_ON[kind].match(data, end):
+            return end
+        depth += (token[1] is not None) - (token[2] is not None)
+        if depth <= 0 and token[2] in _CLOSING[kind]:
+            end = max(end, token.end())
+    return stop if _GOES_ON[kind].match(data, end) else end
 
 
 def _name(data: bytes, start: int, stop: int) -> str:
@@ -94,14 +125,14 @@ def _name(data: bytes, start: int, stop: int) -> str:
     return (found[found.lastindex or 0] if found else b"").decode("utf-8", "replace")
 
 
-_TYPE = rb"(?:\([^\n]*?\)|[a-z]\w*+\[[\d,<=?]*+\](?:\{[^\n}]*+\})?+)"
+_TYPE = rb"(?:\([^\n]*?\)|[a-z]\w*+\s*+\[[\d,<=?\s]*+\]\s*+(?:\{[^\n}]*+\})?+)"
 _REMARKS = rb"(?:\s*+//[^\n]*+)*+\s*+"
 _BEGINNINGS = {
     "hlo": (
         re.compile(rb"\A" + _REMARKS + rb"HloModule\b"),
         re.compile(rb"^[ \t]*+HloModule\b", re.MULTILINE),
         re.compile(
-            rb"^[ \t]*+(?:(?:ROOT )?%?[\w.\-]++ = " + _TYPE + rb" [a-z][\w\-]*+\(|ENTRY %?[\w.\-]++ [^\n]*\{)",
+            rb"^[ \t]*+(?:(?:ROOT\s++)?%?[\w.\-]++\s*+=\s*+" + _TYPE + rb"\s*+[a-z][\w\-]*+\s*+\(|ENTRY\b[^\n]*\{)",
             re.MULTILINE,
         ),
     ),

@@ -48,7 +48,7 @@ _UNUSUAL = re.compile(rb"(%b)|(%b)|%b" % (_LITERAL, "|".join(_NO_BREAK).encode()
 _WORDS = (b"HloModule ", b"module ", b"module@")
 _LONGEST_LABEL = 200
 """Bytes between the start of a line and the word that begins a module."""
-_LABEL = rb'(?P<label>[^\n"]{0,100}?)(?P<blanks>[ \t]*+)(?<![\w.\-])'
+_LABEL = rb'(?P<label>[^\n"]{0,100}?)(?P<blanks>[ \t]*+)(?<![\w.\-%])(?<!ENTRY )'
 _SHIFTED = re.compile(
     _LABEL
     + rb"(?:HloModule [\w.\-%$]++(?P<more>,[^\n]*+)?+"

@@ -13,8 +13,8 @@ from ....parsers.source import Source
 from ...catalog.spellings import HLO_OPCODES
 from ..language import DebugInfo, Embedded, Language, Operation, any_of
 
-_FRAME_ID = re.compile(rb"\bstack_frame_id=(\d{1,9})\b")
-_FRAME = re.compile(rb'\bsource_file="[^"\n]*+"')
+_FRAME_ID = re.compile(rb"\bstack_frame_id\s*+=\s*+(\d{1,9})\b")
+_FRAME = re.compile(rb'\bsource_file\s*+=\s*+"[^"\n]*+"')
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,13 @@ class HloText:
         return None if instruction is None else Operation(instruction.span, instruction.frames)
 
     def located(self) -> Iterator[Operation]:
-        """The lines with a call stack; what stands in them is not read."""
+        """The lines with a call stack; what stands in them is not read, as far as it is as printed."""
+        computations = self.syntax.computations
+        if not all(computation.is_printed for computation in computations):
+            for each in (instruction for computation in computations for instruction in computation.instructions):
+                if each.frames:
+                    yield Operation(each.span, each.frames)
+            return
         for match in _FRAME_ID.finditer(self.source.data):
             yield Operation(self.source.line_around(match.start()), self.syntax.frames(int(match[1])))
         for match in _FRAME.finditer(self.source.data):

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from shardscope.parsers.hlo import HloModule
 from shardscope.parsers.source import Span
 
-from .layouts import REMARK
+from ..layouts import HLO_REMARK as REMARK
 
 _BETWEEN = re.compile(rf"(?:\s|{REMARK})*".encode())
 

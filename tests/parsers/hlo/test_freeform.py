@@ -56,7 +56,7 @@ def test_written_by_hand() -> None:
     assert module.entry.name == "e"
     assert module.computation("add").attributes == {"execution_thread": '"x"'}
     types = {each.name: str(each.type) for each in module.entry.instructions}
-    assert types == {"p": "f32[2,3]{1, 0}", "q": "(s32[], f32[2]{0})", "r": "f32[2]", "t": "", "w": "((), (f32[2]))"}
+    assert types == {"p": "f32[2,3]{1,0}", "q": "(s32[], f32[2]{0})", "r": "f32[2]", "t": "", "w": "((), (f32[2]))"}
     reduction = module.entry.instruction("r")
     assert reduction.operands == ("p", "q")
     assert reduction.attributes == {"dimensions": "{1}", "to_apply": "_"}
@@ -89,7 +89,7 @@ def test_an_instruction_with_blanks_of_its_own_amid_printed_ones() -> None:
     assert names(module) == ALL
     assert not module.problems
     assert [each.name for each in module.with_opcode({"parameter"})] == ["x", "y", "p", "a"]
-    assert ("a", "f32[8, 1]{1, 0}", "parameter") in list(module.rows())
+    assert ("a", "f32[8,1]{1,0}", "parameter") in list(module.rows())
 
 
 def test_instructions_in_place_of_operands_of_one_without_a_type() -> None:

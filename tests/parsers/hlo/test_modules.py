@@ -52,7 +52,7 @@ def module() -> HloModule:
 def test_its_header(module: HloModule) -> None:
     assert module.name == "jit_f"
     assert module.attributes["num_partitions"] == "8"
-    assert module.attributes["entry_computation_layout"] == "{(f32[8]{0}, /*index=1*/f32[])->(f32[])}"
+    assert module.attributes["entry_computation_layout"] == "{(f32[8]{0}, f32[])->(f32[])}"
     assert module.attributes["frontend_attributes"] == '{xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=4]>}}'
     assert not module.problems
 

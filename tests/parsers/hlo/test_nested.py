@@ -13,9 +13,9 @@ from shardscope.parsers.hlo import HloModule, Instruction, parse_module
 from shardscope.parsers.source import Source
 
 from ..conftest import read_in_cpp
+from .agreement import differences, groups, printed
 from .conftest import Read
 from .coverage import untold
-from .test_corpus import differences, groups, printed
 
 REDUCTION = """\
 HloModule m
@@ -123,7 +123,7 @@ def test_where_they_are_called() -> None:
     assert [computation.is_nested for computation in module.computations] == [False, False, True, True]
     call = module.entry.instruction("r")
     assert call.callees == {"branch_computations": ("_.1", "_", "_.2")}
-    assert call.attributes["branch_computations"].split() == ["{", "_.1,", "_,", "_.2", "}"]
+    assert call.attributes["branch_computations"] == "{_.1, _, _.2}"
     assert call.text.endswith("}\n  }")
     assert module.computation("_.2").root.name == "w"
     assert module.source.text(module.computation("_.2").span).startswith("{\n    v = ")

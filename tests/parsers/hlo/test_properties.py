@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source
 
+from .agreement import differences
 from .conftest import Read
-from .test_corpus import differences
 from .test_instructions import NOT_THERE
 
 

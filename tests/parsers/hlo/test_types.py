@@ -44,7 +44,7 @@ def test_types(text: str, expected: HloType) -> None:
 
 def test_remarks_and_blanks_do_not_count() -> None:
     assert parse_type("( f32[ 2, 3 ] {1, 0}, // one\n /*index=1*/ s32[])") == TupleShape(
-        (ArrayShape("f32", (2, 3), "{1, 0}"), ArrayShape("s32", ()))
+        (ArrayShape("f32", (2, 3), "{1,0}"), ArrayShape("s32", ()))
     )
 
 
