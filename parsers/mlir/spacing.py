@@ -140,7 +140,7 @@ def _tokens(text: str) -> tuple[list[str], list[int], str]:
 
 
 def _placed(tokens: Sequence[str], around: list[_Bracket]) -> Iterator[_Place]:
-    """Where each token goes. `around` are the brackets around the first, and at the end those that are still open."""
+    """Yield the place of each token. `around` are the brackets around the first, and at the end those still open."""
     is_label = starts_line = False
     before = ""
     for number, text in enumerate(tokens):
@@ -172,15 +172,17 @@ _CLOSERS = frozenset(")]>}")
 
 
 def _style(tokens: Sequence[str], number: int, inside: _Bracket) -> str:
-    """How what is in an opening bracket is written."""
+    """Return how the text in an opening bracket is written."""
     if tokens[number] != "<":
         return inside.style if inside.style != "shape" else ""
     before, behind = _at(tokens, number - 1), _at(tokens, number + 1)
     if before in _SHAPED:
         return "shape"
+    if before == "dense":
+        return before
     if before == "#sdy.propagation_edges":
         return "edges"
-    is_close = before.startswith(_SHARDY) or before in ("mesh", "=") or behind[:1] == "@"
+    is_close = before.startswith(_SHARDY) or before in ("mesh", "=", "#sdy") or behind[:1] == "@"
     return "close" if is_close or inside.style == "close" else ""
 
 
@@ -249,12 +251,16 @@ def _blank(tokens: Sequence[str], number: int, inside: _Bracket, *, is_label: bo
     if before in _OPENERS or text in _NONE_BEFORE or "::" in (before, text) or before == "-":
         return False
     if before == ",":
-        return True
+        return inside != _Bracket("(", "dense")
     if inside.style == "shape":
         return False
     is_close = inside.style == "close"
     if "=" in (before, text):
-        return not is_close and tokens[number - 1 - (before == "=")] not in _KEYS
+        return not is_close and (inside is not _REGION or tokens[number - 1 - (before == "=")] not in _KEYS)
+    if text in ("x", "->") and before == "]" and _are_dimensions(tokens, number - 1):
+        return False
+    if before in ("x", "->") and text == "[" and _are_dimensions(tokens, number - 2):
+        return False
     if "->" in (before, text):
         return not is_close
     if text == ":":
@@ -265,13 +271,24 @@ def _blank(tokens: Sequence[str], number: int, inside: _Bracket, *, is_label: bo
         return not (before[0].isalpha() or before[0] in "#!_")
     if text == "(":
         return before not in _CALLED and before[0] not in '"@^' and not (before[0].isalpha() and "." in before)
+    if is_close and text in ("{", "[") and before[0].isalpha():
+        return False
     if text == "[":
-        return before != "fused"
+        return before != "fused" and not (before[0] == "%" and _at(tokens, number - 2).endswith("get_tuple_element"))
     if text[0] == "#":
         return before[0] != "%" or not text[1:].isdigit()
     # `}p1`, `(1)2` and `operand-0`.
     is_tail = (before in (")", "}") and _PRIORITY.fullmatch(text)) or text[0] == "-"
-    return not (inside.style and is_tail)
+    return not (is_tail and inside.style in ("close", "edges"))
+
+
+def _are_dimensions(tokens: Sequence[str], number: int) -> bool:
+    """Return whether a list that ends here names dimensions of a convolution: `[b, 0, 1, f]`."""
+    while number > 0 and tokens[number] != "[":
+        if tokens[number] in ("b", "f", "i", "o"):
+            return True
+        number -= 1
+    return False
 
 
 def _before_colon(before: str, behind: str, inside: _Bracket, *, is_label: bool) -> bool:

@@ -46,9 +46,9 @@ _GOES_ON = {
         rb"%b(?:loc%b\(|[#!][\w.$\-]++%b=|\{-#)|(?![ \t\r]*+\n[ \t\r]*+\n)%b(?:[(:]|->)" % ((_GAP,) * 4)
     ),
 }
-"""What of a module comes behind a brace in the first column that is not its last."""
+"""Beginnings of the rest of a module, behind a brace in the first column that is not its last."""
 _IS_ABOVE = re.compile(_GAP + rb"(?:\Z|[#!][\w.$\-]++%b=)" % _GAP)
-"""What of a module may come before the word that begins it: remarks and aliases."""
+"""The text before the word that begins a module, if that is remarks and aliases."""
 _BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
 
 
