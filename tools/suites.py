@@ -34,6 +34,7 @@ from shardscope.parsers.hlo import HloModule
 from tests.parsers import hlo, mlir
 from tests.parsers.conftest import read_in_cpp
 from tests.parsers.hlo.agreement import differences as from_xla
+from tests.parsers.hlo.agreement import in_our_names
 from tests.parsers.mlir.agreement import differences as from_mlir
 
 
@@ -145,7 +146,7 @@ def verdict(path: Path, answer: Mapping[str, Any]) -> tuple[str, str]:
     problems = list(map(str, module.problems))
     try:
         if isinstance(module, HloModule):
-            different = next(from_xla(module, answer["computations"]), None)
+            different = next(from_xla(module, in_our_names(module, answer["computations"])), None)
         else:
             different = next(from_mlir(module, answer["operations"]), None)
     except ParseError as error:

@@ -102,9 +102,23 @@ def _shape(line: str) -> _Shape | None:
     is_start = goes_on or first.text == "}" or _starts(tokens, 0, "")
     if not is_start or line.lstrip(" ") != written or (odd and not goes_on) or any(p.depth is not None for p in others):
         return None
+    if not _is_closed(tokens) or (still_open and still_open[-1] is not _REGION):
+        return None
     closed = int(first.text == "}" or first.text[0] == "^")
     change = sum(bracket is _REGION for bracket in still_open) - (first.text == "}")
     return _Shape(None if goes_on else indent, closed, change)
+
+
+def _is_closed(tokens: Sequence[str]) -> bool:
+    """Return whether a line closes its own brackets only, but for that of a region in front, `}` or `})`."""
+    depth = 0
+    for number, text in enumerate(tokens):
+        depth += (text in _OPENERS) - (text in _CLOSERS)
+        if depth < 0:
+            if tokens[0] != "}" or (number, text) not in ((0, "}"), (1, ")")):
+                return False
+            depth = 0
+    return True
 
 
 def as_printed(data: bytes) -> bytes:

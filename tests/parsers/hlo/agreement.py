@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from shardscope.parsers.hlo import ArrayShape, BufferShape, HloModule, HloType, Instruction, Operand, TupleShape
 from shardscope.parsers.sharding_syntax.replica_groups import ListGroups
+
+_ANONYMOUS = re.compile(r"\.anon(?:\.[0-9]+)*\Z")
 
 HALVES = ("start", "update", "done")
 HALVED = ("all-gather", "all-reduce", "collective-permute", "copy", "recv", "send")
@@ -100,3 +103,36 @@ def without_layout(type_: HloType) -> HloType:
             return BufferShape(replace(array, layout=None))
         case other:
             return other
+
+
+def in_our_names(module: HloModule, theirs: list[Any]) -> list[Any]:
+    """XLA's answer of a text that people wrote, in terms of what is written.
+
+    XLA gives instructions of one name in several computations names of their own, and makes instructions of those that
+    are written in place of an operand. It infers types and groups that are not written.
+    """
+    ours = {computation.name: computation for computation in module.computations}
+    answer = []
+    for computation, rows in theirs:
+        if computation not in ours:
+            answer.append([computation, rows])
+            continue
+        instructions = {each.name: each for each in ours[computation].instructions}
+        written = [row for row in rows if not _ANONYMOUS.search(row[0])]
+        if len(written) != len(instructions):
+            written = [row for row in written if row[0] in instructions or row[1] != "get-tuple-element"]
+        names = {row[0]: name for row, name in zip(written, instructions, strict=False)}
+        found = []
+        for name, opcode, type_text, operands, its_groups in written:
+            own = instructions.get(names.get(name, ""))
+            found.append(
+                [
+                    names.get(name, name),
+                    opcode,
+                    "" if own is not None and not own.type_text else type_text,
+                    [names.get(each, _ANONYMOUS.sub(".anon", each)) for each in operands],
+                    its_groups or (None if own is None or own.replica_groups is None else []),
+                ]
+            )
+        answer.append([computation, found])
+    return answer
