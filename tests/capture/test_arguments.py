@@ -306,13 +306,11 @@ STEP_INSIDE = """
 
 
 def test_a_step_that_is_local_to_main(captured: Captured) -> None:
-    """`main` alone is dead code for jit, and the hint names its step, which the script calls."""
+    """`main` alone is dead code for jit: its step is captured in its place."""
     whole = captured(STEP_INSIDE, function="main", live=False)
-    assert whole.failure is not None
-    assert "returns nothing" in whole.failure.message
-    assert "script.py:train_step" in (whole.failure.hint or "")
-    for name in ("train_step", "main.train_step"):
-        step = captured(STEP_INSIDE, function=name, live=False)
+    assert any("main returns nothing" in message.text for message in whole.messages)
+    for name in ("main", "train_step", "main.train_step"):
+        step = whole if name == "main" else captured(STEP_INSIDE, function=name, live=False)
         assert step.complete, step.failure
         assert step.subject is not None
         assert [axis.name for axis in step.subject.meshes[0].axes] == ["fsdp", "tp"]

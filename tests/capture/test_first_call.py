@@ -262,6 +262,26 @@ def test_the_costliest_program(captured: Captured) -> None:
     assert others["evaluate"].call.line == 18
 
 
+@pytest.mark.parametrize("function", ["main", "fit"])
+def test_function_that_is_no_program(captured: Captured, function: str) -> None:
+    """Of a loop of steps, or of one that reads results, the step is captured, with its own arguments."""
+    text = """
+        import jax, jax.numpy as jnp
+        from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+        step = jax.jit(lambda x: jnp.sum(x ** 2))
+        def fit(x, steps):
+            return [float(step(x)) for number in range(steps)]
+        def main():
+            fit(jax.device_put(jnp.ones((16, 8)), NamedSharding(mesh, P("x"))), 10 ** 9)
+        main()
+    """
+    capture = captured(text, function, live=False)
+    assert capture.failure is None
+    assert [(each.type, each.spec) for each in capture.arguments] == [("f32[16,8]", "P('x')")]
+    assert any("the program in it that" in message.text for message in capture.messages)
+
+
 OUTSIDE_OF_JIT = """
     import os
     import jax, jax.numpy as jnp

@@ -23,6 +23,7 @@ from ..protocol.workspace import FAULT_LOG
 from . import backward_lines, failures, patches
 from .channel import Channel, Pipe, die_with_parent
 from .inputs.called import capture_call
+from .inputs.costliest import Costliest
 from .inputs.observed_source import has_inputs
 from .inputs.resolve import Resolved, find_script, prepare_path, resolve
 from .inputs.running import Runnable, runnable
@@ -119,14 +120,13 @@ def _capture(
             _report(capturing, request, channel, chosen_devices)
             leave()
 
+        folder = os.path.join(workspace, "programs")
+        os.mkdir(folder)
+        costliest = Costliest(program, request, channel, capture, finish, folder)
         if split_function(request.function)[1]:
-            capture_call(program, request, channel, capture, finish)
+            capture_call(costliest)
         else:
-            from .inputs.costliest import capture_costliest
-
-            folder = os.path.join(workspace, "programs")
-            os.mkdir(folder)
-            capture_costliest(program, request, channel, capture, finish, folder)
+            costliest.of_script()
         return
     found = resolve(request.function)
     file = getattr(found.module, "__file__", None) or ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from .inputs import callables, resharded, wrappers
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
 from .inputs.context import enter_context
-from .inputs.resolve import Resolved
+from .inputs.resolve import NoProgramError, Resolved
 from .patches import Overriding
 from .probes import gradients, live, watching
 from .program import avals, structure, values
@@ -69,14 +70,21 @@ def record(
                 args, kwargs = resharded.with_shardings(args, kwargs, call, names, specs)
                 call = callables.trace(found.function, args, kwargs)
         except callables.CONCRETE as error:
-            if not callables.has_jit(found.function):
-                error.add_note(f"{failures.HINT}{_not_one_program(found.name, split_function(request.function)[0])}")
-            raise
+            if callables.has_jit(found.function):
+                raise
+            error.add_note(f"{failures.HINT}{_not_one_program(found.name, split_function(request.function)[0])}")
+            raise (error if given is None else NoProgramError(error)) from None
         except TypeError as error:
-            if NO_ARRAYS in failures.text_of(error) and not callables.has_jit(found.function):
-                error.add_note(f"{failures.HINT}{_not_a_step(found.name, split_function(request.function)[0])}")
-            raise
+            if callables.has_jit(found.function) or not re.search(NO_ARRAYS, failures.text_of(error)):
+                raise
+            error.add_note(f"{failures.HINT}{_not_a_step(found.name, split_function(request.function)[0])}")
+            raise (error if given is None else NoProgramError(error)) from None
         traced = call.traced
+        if call.implicit_jit is not None:
+            try:
+                callables.refuse_dead(found, split_function(request.function)[0], traced.jaxpr)
+            except UsageError as error:
+                raise (error if given is None else NoProgramError(error)) from None
         if overrides is not None:
             overrides.complain()
         program = TracedProgram(
@@ -91,7 +99,6 @@ def record(
             channel.tell("info", f"{found.name} has no jit of its own; shown as {call.implicit_jit} of it")
             if closed_over := callables.sharded_constants(traced.jaxpr):
                 channel.tell("warning", _not_as_called(found.name, closed_over, call.implicit_jit))
-            callables.refuse_dead(found, split_function(request.function)[0], traced.jaxpr)
         if request.only_trace:
             return
         values.take_flat_arguments(traced)
@@ -168,8 +175,8 @@ def _bytes_needed(memory: Memory | None, devices: int) -> int | None:
     return (memory.arguments + memory.outputs + memory.temporaries) * devices
 
 
-NO_ARRAYS = "which is not a valid JAX type"
-"""JAX of a function that returns anything else (jax._src.interpreters.partial_eval, JAX 0.7 to 0.12)."""
+NO_ARRAYS = r"which is not a valid JAX type|unhashable type: '\w*Tracer'"
+"""JAX of a function that returns anything else (jax._src.interpreters.partial_eval, JAX 0.7 to 0.12); or Python."""
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any, NamedTuple
@@ -97,12 +96,8 @@ def _with_a_jit(inner: Any, given: Arguments) -> Traceable:
     except (*CONCRETE, TypeError):
         if not any(_is_number(arg) for arg in (*given[0], *given[1].values())):
             raise
-        failed = sys.exc_info()[1]
-    try:  # a number may be a size, or how often to do something
-        return _with_static(inner, given, lambda arg: not _is_data(arg) or _is_number(arg))
-    except Exception:
-        assert failed is not None
-        raise failed from None
+    # A number may be a size, or how often to do something.
+    return _with_static(inner, given, lambda arg: not _is_data(arg) or _is_number(arg))
 
 
 def _with_static(inner: Any, given: Arguments, is_static: Callable[[Any], bool]) -> Traceable:

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
 from ...protocol.request import Request, UsageError, split_function
-from ..channel import Channel
 from .first_call import FirstCall, refuse
 from .observed_source import called_class, functions_in, names_in
-from .resolve import Resolved, did_you_mean, look_up
-from .running import Runnable, run
+from .resolve import NoProgramError, Resolved, did_you_mean, look_up
+from .running import Capture, Runnable, run
 
 if TYPE_CHECKING:
-    from .callables import Arguments
     from .calls import Call
+    from .costliest import Costliest
 
-Capture = Callable[[Resolved, "Arguments | None"], None]
 
-
-def capture_call(
-    program: Runnable,
-    request: Request,
-    channel: Channel,
-    capture: Capture,
-    finish: Callable[[Callable[[], object]], NoReturn],
-) -> None:
+def capture_call(costliest: Costliest) -> None:
     """Run a script, and capture its first call of the function; `finish` does so in the place of all that follows.
+
+    Of a function that is no program of its own, such as a loop of steps, it is the costliest program.
 
     Raises:
         UsageError: the script makes no such call. What it raises passes through.
     """
+    program, request, channel, capture = costliest.script, costliest.request, costliest.channel, costliest.capture
     place, dotted = split_function(request.function)
     _refuse_unknown(program, place, dotted)
     name = dotted.rpartition(".")[2]
@@ -51,13 +44,20 @@ def capture_call(
         if is_part:
             channel.tell("warning", f"{dotted} is called while JAX traces {around}: this is the report of {around}")
         found = Resolved(call.function, around, module, module)
+
+        def capture_it() -> None:
+            try:
+                capture(found, (call.args, dict(call.kwargs)))
+            except NoProgramError as error:
+                costliest.of_call(call, error.why)
+
         if not request.go_on:
-            finish(lambda: capture(found, (call.args, dict(call.kwargs))))
+            costliest.finish(capture_it)
         try:
-            capture(found, (call.args, dict(call.kwargs)))
+            capture_it()
         except BaseException as error:
             failed = error
-            finish(lambda: raised(failed))
+            costliest.finish(lambda: raised(failed))
         channel.enter("script")
 
     watch = FirstCall(dotted, take)

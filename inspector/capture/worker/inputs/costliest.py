@@ -7,6 +7,7 @@ program in question is captured in the same process: when the script ends, or wh
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import time
 import weakref
@@ -26,11 +27,10 @@ from ..tracing import hooks
 from ..tracing.recorder import Recorder
 from .observed_source import functions_in
 from .resolve import Resolved
-from .running import Runnable, run
+from .running import Capture, Runnable, run
 
 if TYPE_CHECKING:
     from ..tracing.lowering import Lowering
-    from .called import Capture
     from .calls import Call
 
 TRACING, MAPPING = "jax._src.pjit", "jax._src.shard_map"
@@ -216,78 +216,119 @@ def _revived(call: Call) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     )
 
 
-def capture_costliest(
-    program: Runnable,
-    request: Request,
-    channel: Channel,
-    capture: Capture,
-    finish: Callable[[Callable[[], object]], NoReturn],
-    folder: str,
-) -> None:
-    """Run a script, and capture the program of it that matters most; the others are listed.
+@dataclass(frozen=True)
+class Costliest:
+    """Captures the program that matters most of something that is run, and lists the others.
 
-    Raises:
-        UsageError: JAX compiles nothing for it. What the script raises passes through, after the capture.
+    `finish` captures in the place of all that would follow; `folder` is for what the recorder writes.
     """
 
-    def capture_program(observer: _Observer) -> None:
-        _capture_program(observer, program, request, channel, capture)
+    script: Runnable
+    request: Request
+    channel: Channel
+    capture: Capture
+    finish: Callable[[Callable[[], object]], NoReturn]
+    folder: str
 
-    observer = _Observer(lambda observer: finish(lambda: capture_program(observer)))
-    recorder = Recorder(folder, TraceOptions(target=request.target), observer)
-    change_after_import({TRACING: observer.watch_tracing, MAPPING: observer.watch_mapping})
-    hooks.install(recorder)
-    channel.enter("script")
-    try:
-        run(program, "")
-    except BaseException as error:
-        observer.is_over = True
-        if needed(error) is not None or not (observer.seen or observer.unfinished):
+    def of_script(self) -> None:
+        """Run the script.
+
+        Raises:
+            UsageError: JAX compiles nothing for it. What the script raises passes through, after the capture.
+        """
+        self._of(lambda: run(self.script, ""))
+
+    def of_call(self, call: Call, why: BaseException) -> None:
+        """Run a function that cannot be traced as one program, which is why.
+
+        Raises:
+            BaseException: the reason, where it runs no program of the user's; else as `of_script`.
+        """
+        import jax
+
+        from .calls import names_of
+
+        if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((call.args, dict(call.kwargs)))):
+            raise why
+        jax.clear_caches()  # else there is nothing to compile for what was called before
+        name = names_of(call.function)[0]
+        said = f"{name} cannot be traced as one program ({type(why).__name__})"
+        said = why.message.partition(",")[0] if isinstance(why, UsageError) else said
+        text = f"{said}: this is the program in it that communicates or computes most"
+        try:
+            self._of(lambda: call.function(*call.args, **call.kwargs), why, text)
+        except (UsageError, jax.errors.UnexpectedTracerError):  # what was traced may have left tracers behind
+            raise why from None
+
+    def _of(self, running: Callable[[], object], why: BaseException | None = None, text: str = "") -> None:
+        def finish(observer: _Observer) -> NoReturn:
+            self.finish(lambda: self._program_of(observer, text))
+
+        observer = _Observer(finish)
+        recorder = Recorder(self.folder, TraceOptions(target=self.request.target), observer)
+        for name, watch in {TRACING: observer.watch_tracing, MAPPING: observer.watch_mapping}.items():
+            if name in sys.modules:
+                watch(sys.modules[name])
+            else:
+                change_after_import({name: watch})
+        hooks.install(recorder)
+        self.channel.enter("script")
+        try:
+            running()
+        except BaseException as error:
+            observer.is_over = True
+            if needed(error) is not None or not (observer.seen or observer.unfinished):
+                raise
+            if observer.unfinished is not None:
+                self._call(observer.unfinished, observer.unfinished[1:])
+            else:
+                with suppress(UsageError):
+                    self._program_of(observer, text)
+            self.channel.enter("script")
             raise
-        if observer.unfinished is not None:
-            _capture(observer.unfinished, observer.unfinished[1:], request, channel, capture)
-        else:
-            with suppress(UsageError):
-                capture_program(observer)
-        channel.enter("script")
-        raise
-    observer.is_over = True
-    capture_program(observer)
+        observer.is_over = True
+        if why is not None and not any(each.call and not each.program.internal for each in observer.ranked()):
+            raise why
+        self._program_of(observer, text)
 
+    def _program_of(self, observer: _Observer, text: str) -> None:
+        place, _ = split_function(self.request.function)
+        ranked = observer.ranked()
+        functions = [f"{place}:{name}" for name in functions_in(self.script.text)[:4]]
+        if not ranked:
+            raise UsageError(f"JAX compiled no program for {place}", self._elsewhere(functions))
+        chosen = next((each for each in ranked if each.call is not None), None)
+        whole = f"name a function to see it whole: {', '.join(functions)}" if functions else "jit what belongs together"
+        if chosen is None or chosen.call is None:
+            raise UsageError(f"{place} calls no jitted function, and none of its operations communicates", whole)
+        if chosen.program.internal and not chosen.is_mapped:
+            text = f"{place} calls no jitted function: of its operations this one sends most; {whole}"
+        if text:
+            self.channel.tell("warning", text)
+        others = tuple(
+            OtherProgram(each.program.name, each.program.call, each.calls, each.sent)
+            for each in ranked
+            if each is not chosen and not (each.is_mapped and chosen.is_mapped)
+        )
+        self.channel.send(OtherPrograms(others))
+        with ExitStack() as stack:
+            from ..subject import meshes_in_context
+            from .context import set_both
 
-def _capture_program(
-    observer: _Observer, program: Runnable, request: Request, channel: Channel, capture: Capture
-) -> None:
-    place, _ = split_function(request.function)
-    ranked = observer.ranked()
-    if not ranked:
-        raise UsageError(f"JAX compiled no program for {place}", f"to capture one of its functions: {place}:function")
-    chosen = next((each for each in ranked if each.call is not None), None)
-    functions = [f"{place}:{name}" for name in functions_in(program.text)[:4]]
-    instead = f"name a function to see it whole: {', '.join(functions)}" if functions else "jit what belongs together"
-    if chosen is None or chosen.call is None:
-        raise UsageError(f"{place} calls no jitted function, and none of its operations communicates", instead)
-    if chosen.program.internal and not chosen.is_mapped:
-        text = f"{place} calls no jitted function: of its operations this one sends most; {instead}"
-        channel.tell("warning", text)
-    others = tuple(
-        OtherProgram(each.program.name, each.program.call, each.calls, each.sent)
-        for each in ranked
-        if each is not chosen and not (each.is_mapped and chosen.is_mapped)
-    )
-    channel.send(OtherPrograms(others))
-    with ExitStack() as stack:
-        from ..subject import meshes_in_context
-        from .context import set_both
+            if chosen.mesh is not None and not any(meshes_in_context()):
+                stack.enter_context(set_both(chosen.mesh))
+            self._call(chosen.call, _revived(chosen.call))
 
-        if chosen.mesh is not None and not any(meshes_in_context()):
-            stack.enter_context(set_both(chosen.mesh))
-        _capture(chosen.call, _revived(chosen.call), request, channel, capture)
+    def _elsewhere(self, functions: list[str]) -> str:
+        """Where to look for programs that are not in this process."""
+        if re.search(rb"\b(subprocess|multiprocessing|Popen|spawn)\b", self.script.text):
+            place, _ = split_function(self.request.function)
+            return f"it may start other processes: shardscope trace {place} records them, too"
+        return f"to capture one of its functions: {', '.join(functions)}" if functions else "it may not call JAX at all"
 
+    def _call(self, call: Call, arguments: Any) -> None:
+        from .calls import module_of, names_of
 
-def _capture(call: Call, arguments: Any, request: Request, channel: Channel, capture: Capture) -> None:
-    from .calls import module_of, names_of
-
-    module = module_of(call.function)
-    args, kwargs = arguments
-    capture(Resolved(call.function, names_of(call.function)[0], module, module), (args, dict(kwargs)))
+        module = module_of(call.function)
+        args, kwargs = arguments
+        self.capture(Resolved(call.function, names_of(call.function)[0], module, module), (args, dict(kwargs)))

@@ -27,6 +27,14 @@ class Resolved(NamedTuple):
     module: ModuleType
 
 
+class NoProgramError(Exception):
+    """A function cannot be traced as one program, but may be run: `why` is what is to be told otherwise."""
+
+    def __init__(self, why: BaseException) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
 def prepare_path(function: str) -> None:
     """Make `sys.path` what `python script.py` gives, or `python -m package.module` for a module."""
     place, _ = split_function(function)

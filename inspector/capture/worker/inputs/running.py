@@ -7,15 +7,23 @@ import importlib.util
 import linecache
 import os
 import sys
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from ...protocol.request import UsageError
 from .. import failures, patches
 from .observed_source import compiled, script_of
-from .resolve import package_root
+from .resolve import Resolved, package_root
+
+if TYPE_CHECKING:
+    from .callables import Arguments
+
+
+Capture = Callable[[Resolved, "Arguments | None"], None]
+"""Capture a function, with its arguments if they are known."""
 
 
 class Runnable(NamedTuple):
