@@ -320,7 +320,7 @@ class Costliest:
             self._call(chosen.call, _revived(chosen.call))
 
     def _elsewhere(self, functions: list[str]) -> str:
-        """Where to look for programs that are not in this process."""
+        """A hint about programs that are not in this process."""
         if re.search(rb"\b(subprocess|multiprocessing|Popen|spawn)\b", self.script.text):
             place, _ = split_function(self.request.function)
             return f"it may start other processes: shardscope trace {place} records them, too"
