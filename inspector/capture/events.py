@@ -49,6 +49,7 @@ VALUES: dict[type[Event], tuple[str, str]] = {
     sent.Equations: ("numbers", "equations"),
     sent.Arguments: ("values", "arguments"),
     sent.Outputs: ("values", "outputs"),
+    sent.ClosedOver: ("values", "closed_over"),
     CollectiveTimes: ("values", "collective_times"),
     Differences: ("values", "compared"),
     Summaries: ("values", "summaries"),

@@ -103,6 +103,7 @@ class Capture:
     equations: bytes = b""
     arguments: tuple[Value, ...] = ()
     outputs: tuple[Value, ...] = ()
+    closed_over: tuple[Value, ...] = ()
     memory: Memory | None = None
     peak: Source | None = None
     execution: Execution | None = None

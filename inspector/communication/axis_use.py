@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from ..collectives.context import context_of
 from ..ir.program import Program
@@ -12,6 +13,8 @@ from ..report import ShardedValue, StrategyTotal
 from ..report.axes import AxisUse, Part, Run
 from ..report.communication import Strategy
 from .weights import weights_of
+
+Kind = Literal["parameters", "optimizer state", "data"]
 
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 
@@ -29,42 +32,42 @@ def axes_used(
     arguments = [each for each in shardings if each.role == "argument" and each.sharding is not None]
     if not sizes or not arguments:
         return ()
-    trains = context_of(program).differentiated
-    kinds = {each.name: kind for kind, each in _kinds(arguments, weights_of(program), trains=trains)}
+    kinds = {each.name: kind for kind, each, _ in argument_kinds(program, arguments)}
     return tuple(_use(name, size, arguments, kinds, totals) for name, size in sizes.items())
 
 
-def _kinds(
-    arguments: Sequence[ShardedValue], trained: Iterable[str], *, trains: bool
-) -> Iterator[tuple[str, ShardedValue]]:
-    """Each argument with what it is: a parameter, a part of an optimizer's state, or data.
+def argument_kinds(
+    program: Program, arguments: Sequence[ShardedValue]
+) -> Iterator[tuple[Kind, ShardedValue, ShardedValue | None]]:
+    """Each argument with what it is: a parameter, a part of an optimizer's state and of which parameter, or data.
 
     Where nothing is trained, trees hold parameters, and arrays by themselves are data, as a batch or a cache.
     """
-    trained = set(trained)
+    trained, trains = weights_of(program), context_of(program).differentiated
     known: list[tuple[tuple[str, ...], ShardedValue]] = []
     for each in arguments:
         steps = tuple(_STEP.findall(each.name))
         if not trains:
-            yield "parameters" if steps else "data", each
+            yield "parameters" if steps else "data", each, None
             continue
         if each.name not in trained:
-            yield "data", each
+            yield "data", each, None
             continue
         # Moments have the path of their parameter behind their own, and come after it.
-        is_state = any(
-            each.type == other.type and (not own or steps[-len(own) :] == own) and each.name != other.name
+        parameters = [
+            other
             for own, other in known
-        )
+            if each.type == other.type and (not own or steps[-len(own) :] == own) and each.name != other.name
+        ]
         known.append((steps, each))
-        yield "optimizer state" if is_state and len(known) > 1 else "parameters", each
+        yield ("optimizer state", each, parameters[0]) if parameters else ("parameters", each, None)
 
 
 def _use(
     axis: str,
     size: int,
     arguments: Sequence[ShardedValue],
-    kinds: dict[str, str],
+    kinds: dict[str, Kind],
     totals: Sequence[StrategyTotal],
 ) -> AxisUse:
     whole, sharded = Counter[str](), Counter[str]()

@@ -192,6 +192,13 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class ClosedOver:
+    """The sharded arrays that the function closes over; the path is their number. They are constants of the program."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Arguments:
     """The arguments of the function."""
 
@@ -329,9 +336,10 @@ class Timings:
 
 
 Event = (
-    Schema | Hello | Script | Imported | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs | Memory
-    | Peak | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Summaries | Reference | Gradients
-    | Validation | Devices | Failure | OtherPrograms | End | Stdout | Stderr | Timings | TraceEvent
+    Schema | Hello | Script | Imported | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs
+    | ClosedOver | Memory | Peak | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Summaries
+    | Reference | Gradients | Validation | Devices | Failure | OtherPrograms | End | Stdout | Stderr | Timings
+    | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 from jax._src.source_info_util import register_exclusion  # jax.extend adds options of JAX, and calls miss its caches
 
-from ..protocol.events import Memory
+from ..protocol.events import ClosedOver, Memory
 from ..protocol.request import PROBES, Request, UsageError, split_function
 from ..protocol.stages import PASSES
 from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, diverted
@@ -50,7 +50,7 @@ def record(
     """
     for path in (failures.HERE, "<string>"):  # our own frames: they must not be in source locations
         register_exclusion(path)
-    subject = KnownSubject(request, found.function, found.module, channel, topology)
+    subject = KnownSubject(request, found, channel, topology)
     tell_what_has_moved(channel)
 
     channel.enter("arguments")
@@ -95,10 +95,14 @@ def record(
         )
         table = send_traced(program, started, subject, channel)
         _refuse_unknown(request.probe, table)
+        closed_over = callables.sharded_constants(traced.jaxpr)
+        if closed_over and call.implicit_jit is None:
+            channel.send(ClosedOver(closed_over))
         if call.implicit_jit is not None:
             channel.tell("info", f"{found.name} has no jit of its own; shown as {call.implicit_jit} of it")
-            if closed_over := callables.sharded_constants(traced.jaxpr):
-                channel.tell("warning", _not_as_called(found.name, closed_over, call.implicit_jit))
+            if closed_over:
+                held = [f"{each.type} as {each.spec}" for each in closed_over]
+                channel.tell("warning", _not_as_called(found.name, held, call.implicit_jit))
         if request.only_trace:
             return
         values.take_flat_arguments(traced)

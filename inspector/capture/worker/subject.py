@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import CellType, MethodType, ModuleType
+from types import CellType, FrameType, MethodType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -19,25 +19,25 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding
 from ..protocol import events
 from ..protocol.events import Device, Subject
 from ..protocol.request import Request, split_function
+from . import failures
 from .channel import Channel
 from .program.mesh_keys import mesh_key
 from .script_objects import attribute, is_a
 
 if TYPE_CHECKING:
+    from .inputs.resolve import Resolved
     from .simulated.topology import Topology
 
 
 class KnownSubject:
     """The known facts about the captured function; sent again whenever there are more."""
 
-    def __init__(
-        self, request: Request, function: Any, module: ModuleType, channel: Channel, topology: Topology | None = None
-    ) -> None:
+    def __init__(self, request: Request, found: Resolved, channel: Channel, topology: Topology | None = None) -> None:
         self._request = request
         self._topology = topology
-        self._module = module
+        self._module, self._made = found.module, [*found.meshes, *meshes_in_frames()]
         self._channel = channel
-        self._meshes: list[Any] = [*meshes_in_context(), *meshes_in_function(function)]
+        self._meshes: list[Any] = [*meshes_in_context(), *meshes_in_function(found.function)]
         self._device_assignment: tuple[int, ...] = ()
         self._send()
 
@@ -60,7 +60,7 @@ class KnownSubject:
         file, name = split_function(self._request.function)  # a notebook's cell is in no file
         topology = self._topology
         devices = jax.devices() if topology is None else topology.devices
-        found = described_meshes([*self._meshes, *meshes_in_namespace(namespace)], namespace)
+        found = described_meshes([*self._meshes, *meshes_in_namespace(namespace), *self._made], namespace)
         if topology is not None:
             ids = [int(device.id) for device in devices]
             found = [
@@ -124,6 +124,15 @@ def described_meshes(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> lis
 def meshes_in_namespace(namespace: Mapping[str, Any]) -> Iterator[Any]:
     """The meshes among a script's globals, alone or in a sharding."""
     return _meshes_among(list(namespace.values()), Mesh)
+
+
+def meshes_in_frames() -> Iterator[Any]:
+    """The meshes among the local variables of the user's functions that are being run: of `main`, mostly."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if failures.is_users(frame.f_code.co_filename):
+            yield from meshes_in_namespace(frame.f_locals)
+        frame = frame.f_back
 
 
 def meshes_in_context() -> Iterator[Any]:

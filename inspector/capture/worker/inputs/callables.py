@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ...protocol.events import Value
 from ...protocol.request import UsageError
 from ..own_jit import jax_jit
 from ..program.avals import spec_text, type_text
@@ -184,10 +185,13 @@ def _named_by_position(
     return found
 
 
-def sharded_constants(jaxpr: Any) -> list[str]:
-    """The types and specs of the arrays in a closed jaxpr that are sharded."""
+def sharded_constants(jaxpr: Any) -> tuple[Value, ...]:
+    """The arrays in a closed jaxpr that are sharded."""
     held = [array for array in jaxpr.consts if isinstance(array, jax.Array) and not array.is_fully_replicated]
-    return [f"{type_text(jax.typeof(array))} as {spec_text(array.sharding)}" for array in held]
+    return tuple(
+        Value(f"constant {number}", type_text(jax.typeof(array)), spec_text(array.sharding))
+        for number, array in enumerate(held)
+    )
 
 
 def refuse_dead(found: Resolved, place: str, jaxpr: Any) -> None:

@@ -70,6 +70,7 @@ class _Observer:
     started: float = field(default_factory=time.monotonic)
     newest: float = field(default_factory=time.monotonic)
     since: int = 0
+    meshes: dict[Any, None] = field(default_factory=dict)
 
     def watch_tracing(self, module: ModuleType) -> None:
         truth = module._infer_params
@@ -111,9 +112,10 @@ class _Observer:
         trace.process_shard_map = process
 
     def compiled(self, program: CompiledProgram, lowering: Lowering, executable: Any) -> None:
-        from ..subject import meshes_in_context
+        from ..subject import meshes_in_context, meshes_in_frames
         from .calls import names_of
 
+        self.meshes |= dict.fromkeys(meshes_in_frames())
         self.newest, self.since = time.monotonic(), 0
         call = self.around if self.mapped is None else None
         if call is not None and program.name not in names_of(call.function):
@@ -280,7 +282,7 @@ class Costliest:
             if needed(error) is not None or not (observer.seen or observer.unfinished):
                 raise
             if observer.unfinished is not None:
-                self._call(observer.unfinished, observer.unfinished[1:])
+                self._call(observer.unfinished, observer.unfinished[1:], observer)
             else:
                 with suppress(UsageError):
                     self._program_of(observer, text)
@@ -317,7 +319,7 @@ class Costliest:
 
             if chosen.mesh is not None and not any(meshes_in_context()):
                 stack.enter_context(set_both(chosen.mesh))
-            self._call(chosen.call, _revived(chosen.call))
+            self._call(chosen.call, _revived(chosen.call), observer)
 
     def _elsewhere(self, functions: list[str]) -> str:
         """A hint about programs that are not in this process."""
@@ -326,9 +328,10 @@ class Costliest:
             return f"it may start other processes: shardscope trace {place} records them, too"
         return f"to capture one of its functions: {', '.join(functions)}" if functions else "it may not call JAX at all"
 
-    def _call(self, call: Call, arguments: Any) -> None:
+    def _call(self, call: Call, arguments: Any, observer: _Observer) -> None:
         from .calls import module_of, names_of
 
         module = module_of(call.function)
         args, kwargs = arguments
-        self.capture(Resolved(call.function, names_of(call.function)[0], module, module), (args, dict(kwargs)))
+        found = Resolved(call.function, names_of(call.function)[0], module, module, tuple(observer.meshes))
+        self.capture(found, (args, dict(kwargs)))

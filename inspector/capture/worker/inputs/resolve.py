@@ -19,12 +19,16 @@ from .. import script_objects
 
 
 class Resolved(NamedTuple):
-    """A function where it was found: `owner` is the module, or the object whose attribute it is."""
+    """A function where it was found: `owner` is the module, or the object whose attribute it is.
+
+    `meshes` are those that the script has made where it calls the function.
+    """
 
     function: Any
     name: str
     owner: Any
     module: ModuleType
+    meshes: tuple[Any, ...] = ()
 
 
 class NoProgramError(Exception):

@@ -21,6 +21,7 @@ from ...protocol.request import Request
 from ...protocol.trace import Backend, CompiledProgram, TraceOptions
 from .. import failures, patches
 from ..channel import Channel
+from ..inputs.resolve import Resolved
 from ..program.avals import result_text, spec_text, type_text
 from ..program.compiled import TracedProgram, memory_of, send_actual
 from ..program.devices import devices_of, partition_devices
@@ -260,7 +261,7 @@ def _subject(
     if file is not None and file.endswith(".py") and (text := _script(file)):
         channel.send(Script(file, text))
     request = Request(f"{file or module.__name__}:{lowering.name}", target=options.target, live=False)
-    return KnownSubject(request, None, module, channel, topology)
+    return KnownSubject(request, Resolved(None, "", module, module), channel, topology)
 
 
 def _script(file: str) -> bytes:

@@ -1,0 +1,81 @@
+"""SS32: a program that is compiled for one device, although the script made a mesh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ...capture.model import Value
+from ...communication.weights import weights_of
+from ...ir.types import ArrayType, jax_type
+from ...report import Finding, FindingPlace, Report, SourcePosition
+from ...units import format_bytes, known_sum, plural
+from ..rule import Rule, advice, finding
+
+Typed = tuple[Value, ArrayType]
+
+SMALL = 1024
+"""Elements of the largest value of a program that is too small to be split."""
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """A program for one device of a script with a mesh of more."""
+    subject, capture = report.capture.subject, report.capture
+    if subject is None or len(subject.device_assignment) != 1 or capture.failure is not None:
+        return
+    sizes = {mesh: math.prod(axis.size for axis in mesh.axes) for mesh in subject.meshes}
+    mesh = max(sizes, key=lambda each: sizes[each], default=None)
+    if mesh is None or sizes[mesh] == 1:
+        return
+    trained = weights_of(report.program)
+    arguments = sorted(_large(capture.arguments), key=lambda each: (each[0].path in trained, -(each[1].bytes or 0)))
+    results = sorted(_large(capture.outputs), key=lambda each: -(each[1].bytes or 0))
+    is_free = any("'" in (each.spec or "") for each, _ in arguments)
+    if values := results if is_free else arguments or results:
+        axes = ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
+        what = "no result depends on a sharded argument" if is_free else "no argument is sharded"
+        yield _found(subject.function, values, sizes[mesh], axes, what if arguments else "no sharding is asked for")
+
+
+def _large(values: Sequence[Value]) -> list[Typed]:
+    typed = [(each, jax_type(each.type)) for each in values]
+    return [(each, type) for each, type in typed if (type.elements or 0) >= SMALL]
+
+
+def _found(function: str, values: Sequence[Typed], devices: int, mesh: str, what: str) -> Finding:
+    (first, _), size = values[0], known_sum(type.bytes for _, type in values) or 0
+    more = f" and {len(values) - 1} more" if len(values) > 1 else ""
+    is_result = first.path.startswith("result")
+    placed = "jit's out_shardings" if is_result else f"jax.device_put({first.path}, NamedSharding(mesh, P(...)))"
+    return finding(
+        RULE,
+        FindingPlace(first.path, SourcePosition()),
+        f"{function} runs on 1 of {devices} devices: {what} ({first.path}{more})",
+        confidence="proved",
+        subject=first.path,
+        evidence=(
+            ("mesh of the script", mesh),
+            ("results" if is_result else "arguments", ", ".join(f"{v.path} {v.type}" for v, _ in values[:6]) + more),
+            ("on one device", f"{plural(len(values), 'array')} of {format_bytes(size)}"),
+        ),
+        fixes=advice(f"shard it: {placed}"),
+    )
+
+
+RULE = Rule(
+    id="SS32",
+    slug="fewer-devices",
+    severity="warning",
+    finds="A program for one device in a script that makes a mesh of several.",
+    why="jit takes the devices of its arguments. NumPy arrays, results of eager operations and of a jit without sharded"
+    " arguments are on one device: the others do nothing, or get copies in the next step.",
+    proof="The compiled program's devices, and the meshes among the script's globals, whatever they are made for.",
+    faulty="""x = numpy.load("batch.npy")
+step(params, x)""",
+    repaired="""x = jax.device_put(numpy.load("batch.npy"), NamedSharding(mesh, P("data")))
+step(params, x)""",
+    check=check,
+    by_hand="which dimension of an argument is to be split is for its author to say",
+    saves="compute",
+    is_observation=True,
+)

@@ -1,0 +1,55 @@
+"""SS36: a sharded array that a jitted function closes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...ir.types import jax_type
+from ...report import Finding, FindingPlace, Report, SourcePosition
+from ...units import format_bytes, known_sum, plural
+from ..rule import Rule, advice, finding
+
+SMALL = 1024
+"""Elements of a value that may as well be a constant."""
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """The sharded arrays among the constants."""
+    capture = report.capture
+    typed = [(each, jax_type(each.type)) for each in capture.closed_over]
+    held = [(each, type) for each, type in typed if (type.elements or 0) >= SMALL]
+    if not held or capture.subject is None:
+        return
+    held.sort(key=lambda pair: -(pair[1].bytes or 0))
+    first, size = held[0][0], known_sum(type.bytes for _, type in held)
+    more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+    yield finding(
+        RULE,
+        FindingPlace(capture.subject.function, SourcePosition()),
+        f"{capture.subject.function} closes over {first.type} as {first.spec}{more}: a constant, whole on each device",
+        confidence="proved",
+        subject=first.type,
+        evidence=(
+            ("closed over", ", ".join(f"{each.type} as {each.spec}" for each, _ in held[:6])),
+            ("per device", f"{format_bytes(size or 0)} in {plural(len(held), 'constant')}, in the program itself"),
+        ),
+        fixes=advice("pass it as an argument: arguments keep their shardings"),
+    )
+
+
+RULE = Rule(
+    id="SS36",
+    slug="closed-over-array",
+    severity="warning",
+    finds="A sharded array that a jitted function takes from the scope around it.",
+    why="It becomes a constant of the program, without its sharding: each device holds all of it, computes with all of"
+    " it, and the program is compiled again for another one.",
+    proof="The constants of the function's jaxpr, which are the arrays themselves.",
+    faulty="""step = jax.jit(lambda params: loss(params, batch))""",
+    repaired="""step = jax.jit(loss)
+step(params, batch)""",
+    check=check,
+    by_hand="all callers change with the arguments",
+    saves="memory",
+    is_observation=True,
+)

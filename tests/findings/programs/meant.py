@@ -1,0 +1,104 @@
+"""Steps of which devices do, or hold, less or more than was meant; and the same steps as they should be."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import shardscope
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+rows, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
+X, Y = np.ones((64, 256), np.float32), np.ones((64, 128), np.float32)
+RULES = ("SS32", "SS33", "SS34", "SS35", "SS36", "SS37")
+
+
+def init():
+    return {"w1": jnp.ones((256, 512)), "w2": jnp.ones((512, 128))}
+
+
+def placed(tree, sharding):
+    return jax.device_put(tree, sharding)
+
+
+def loss(p, x, y):
+    return jnp.mean((jnp.tanh(x @ p["w1"]) @ p["w2"] - y) ** 2)
+
+
+def sgd(p, x, y):
+    return jax.tree.map(lambda a, b: a - 0.1 * b, p, jax.grad(loss)(p, x, y))
+
+
+def momentum(p, m, x, y):
+    m = jax.tree.map(lambda m, g: 0.9 * m + g, m, jax.grad(loss)(p, x, y))
+    return jax.tree.map(lambda a, b: a - 0.1 * b, p, m), m
+
+
+def zeros(p):
+    return jax.tree.map(jnp.zeros_like, p)
+
+
+def zeros_of(p):
+    """Zeros beside something that keeps the devices of the parameters."""
+    return zeros(p), p["w1"] * 2
+
+
+def constrained(p, x, y):
+    return sgd(p, *(jax.lax.with_sharding_constraint(each, rows) for each in (x, y)))
+
+
+def microbatches(p, xs, ys):
+    return jax.lax.scan(lambda p, batch: (sgd(p, *batch), None), p, (xs, ys))[0]
+
+
+def mapped(p, x, y):
+    gradients = jax.shard_map(
+        lambda p, x, y: jax.lax.pmean(jax.grad(loss)(p, x, y), "data"),
+        mesh=mesh,
+        in_specs=(P(), rows.spec, rows.spec),
+        out_specs=P(),
+        check_vma=False,
+    )(p, x, y)
+    return jax.tree.map(lambda a, b: a - 0.1 * b, p, gradients)
+
+
+sharded, copied = placed(init(), rows), placed(init(), whole)
+x, y = placed((X, Y), rows)
+stacks = placed((np.stack([X] * 3), np.stack([Y] * 3)), NamedSharding(mesh, P(None, "data")))
+with_batch = jax.jit(lambda p: sgd(p, x, y))
+of_weights = jax.jit(lambda a: a @ sharded["w1"])
+
+CASES = {
+    "one device": ("SS32", "x", jax.jit(sgd), (init(), X, Y)),
+    "initialized on one device": ("SS32", "result['w1']", jax.jit(init), ()),
+    "optimizer's init on one device": ("SS32", "result['w1']", jax.jit(zeros), (sharded,)),
+    "host batch": ("SS33", "x", jax.jit(sgd), (sharded, X, Y)),
+    "replicated batch": ("SS33", "x", jax.jit(sgd), (copied, *placed((X, Y), whole))),
+    "moments whole": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), whole), x, y)),
+    "zeros whole": ("SS35", "result[0]['w1']", jax.jit(zeros_of, out_shardings=(None, rows)), (sharded,)),
+    "batch closed over": ("SS36", "f32[64,256]", with_batch, (copied,)),
+    "weights closed over": ("SS36", "f32[256,512]", of_weights, (x,)),
+    "pinned": ("SS37", "result['w1']", jax.jit(sgd, out_shardings=whole), (sharded, x, y)),
+    # the same as they should be
+    "data parallel": ("", "", jax.jit(sgd), (copied, x, y)),
+    "fsdp": ("", "", jax.jit(sgd, out_shardings=rows), (sharded, x, y)),
+    "moments sharded": ("", "", jax.jit(momentum), (sharded, placed(zeros(init()), rows), x, y)),
+    "moments sharded alone": ("", "", jax.jit(momentum), (copied, placed(zeros(init()), rows), x, y)),
+    "initialized": ("", "", jax.jit(init, out_shardings=rows), ()),
+    "optimizer's init": ("", "", jax.jit(zeros, out_shardings=rows), (sharded,)),
+    "constrained batch": ("", "", jax.jit(constrained), (copied, X, Y)),
+    "stacked batches": ("", "", jax.jit(microbatches), (copied, *stacks)),
+    "mapped": ("", "", jax.jit(mapped), (copied, X, Y)),
+    "all whole": ("", "", jax.jit(sgd, out_shardings=whole), (copied, x, y)),
+}
+
+if __name__ == "__main__":
+    found = {}
+    for name, (_, _, function, args) in CASES.items():
+        report = shardscope.inspect(function, *args)
+        found[name] = [(each.rule, each.subject) for each in report.findings if each.rule in RULES]
+    expected = {name: [(rule, subject)] if rule else [] for name, (rule, subject, *_) in CASES.items()}
+    print(json.dumps([found, expected]))
