@@ -330,9 +330,9 @@ class Judge:
         return sent or next((ring for ring in rings if instruction in self._sent(ring)), None)
 
     def _sent(self, instruction: Instruction) -> Mapping[Instruction, None]:
-        """The instructions that the operands of a permute come from, in the order of the walk."""
+        """The instructions that the operands of a permute come from or through, in the order of the walk."""
         if instruction not in self._sent_by:
-            sources = (each for operand in self.flow.operands(instruction) for each in self.flow.sources(operand))
+            sources = (each for operand in self.flow.operands(instruction) for each in self.flow.walk(operand))
             self._sent_by[instruction] = dict.fromkeys(each.instruction for each in sources)
         return self._sent_by[instruction]
 

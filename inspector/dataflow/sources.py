@@ -41,11 +41,11 @@ class Place(NamedTuple):
 class Source(Record, frozen=True):
     """A source of a value: an argument of the program, the result of a contraction, or of another operation.
 
-    A `stop` is an instruction that the walk ends at on request. `is_moved` is true where elements were only moved and
-    converted on the way.
+    A `stop` is an instruction that the walk ends at on request, one that is `passed` is no source. `is_moved` is true
+    where elements were only moved and converted on the way.
     """
 
-    kind: Literal["argument", "contraction", "other", "stop"]
+    kind: Literal["argument", "contraction", "other", "stop", "passed"]
     instruction: Instruction
     is_moved: bool
 
@@ -66,7 +66,11 @@ class ValueFlow:
         return next((caller for attribute, caller in callers if attribute in RETURNING), None)
 
     def sources(self, start: Place, stops: Collection[Instruction] = ()) -> Iterator[Source]:
-        """Yield the sources of a value's elements, through elementwise operations, also within fusions."""
+        """Return the sources of a value's elements, through elementwise operations, also within fusions."""
+        return (source for source in self.walk(start, stops) if source.kind != "passed")
+
+    def walk(self, start: Place, stops: Collection[Instruction] = ()) -> Iterator[Source]:
+        """Yield what a value's elements come through, and their sources."""
         waiting, seen = [(start, True)], {start}
         while waiting and len(seen) < MAX_VALUES:
             place, is_moved = waiting.pop()
@@ -85,6 +89,7 @@ class ValueFlow:
             if place.instruction.opcode == "parameter" and place.instruction.computation.is_entry:
                 yield Source("argument", place.instruction, is_moved)
                 continue
+            yield Source("passed", place.instruction, is_moved)
             for before in self._before(place):
                 if before not in seen:
                     seen.add(before)
