@@ -21,7 +21,7 @@ from shardscope.inspector.capture.spawn import Cancellation, Request, capture
 
 from .test_isolation import alive
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+pytestmark = [pytest.mark.once, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
 
 BUSY = """
 import os, subprocess, sys, time

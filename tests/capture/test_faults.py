@@ -17,7 +17,10 @@ from shardscope.inspector.capture.spawn import Request
 
 from .conftest import Captured, last
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="signals and limits as Linux has them")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(sys.platform != "linux", reason="signals and limits as Linux has them"),
+]
 
 
 def imported(text: str) -> str:

@@ -20,6 +20,8 @@ from shardscope.inspector.capture.protocol.wire import SCHEMA, Frame, encode
 from .conftest import Captured
 from .test_events import FULL, plain
 
+pytestmark = pytest.mark.once
+
 FIRST = encode(Frame({"event": "capture", "schema": SCHEMA}))
 
 

@@ -13,6 +13,8 @@ from shardscope.inspector.capture.spawn import Request
 
 from .conftest import Captured, last
 
+pytestmark = pytest.mark.once
+
 NOTHING = "def fn():\n    return 1\n"
 
 

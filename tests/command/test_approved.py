@@ -20,6 +20,8 @@ from shardscope.version import __version__
 
 from .conftest import Shardscope
 
+pytestmark = pytest.mark.once
+
 HERE = Path(__file__).parent / "approved"
 
 SHOWN = 4

@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import Shardscope
 
+pytestmark = pytest.mark.once
+
 SCRIPT = """
 from functools import partial
 import jax

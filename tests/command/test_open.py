@@ -20,6 +20,8 @@ from tests.conftest import SampleCapture
 
 from .conftest import Shardscope
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="session")
 def capture(sample: SampleCapture) -> Capture:

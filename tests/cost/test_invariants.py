@@ -24,6 +24,8 @@ from tests.conftest import SAMPLE_FUNCTIONS, SampleCapture
 from .test_collectives import nodes, torus
 from .test_work import module
 
+pytestmark = pytest.mark.once
+
 MACHINES = {
     "v5p": torus("v5p", 2, 2, 2),
     "v5e": torus("v5e", 2, 4, 1),

@@ -12,6 +12,8 @@ from shardscope.inspector.findings.support.hlo_dimensions import Split, passes, 
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
 
+pytestmark = pytest.mark.once
+
 
 def instruction_of(operands: list[str], line: str) -> Instruction:
     parameters = "\n".join(f"  %p{number} = {type} parameter({number})" for number, type in enumerate(operands))

@@ -38,6 +38,8 @@ from shardscope.parsers.source import Frame, Source
 from tests.conftest import SampleCapture
 from tests.inspector.complete.kept import kept
 
+pytestmark = pytest.mark.once
+
 PIECES = [
     *["::error::x", "%0A", "%25", "\n", "\r\n", "\r", ",", ":", "file=", "\x1b[31m", "\u202e", "\ud800", "é", "日本"],
     *["`", "```", "~~~", "|", "\\", "*a*", "_b_", "[a](http://b)", "<b>", "<!--", "-->", "&lt;", "#1", "@you"],

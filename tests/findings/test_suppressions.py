@@ -21,6 +21,8 @@ from shardscope.parsers.source import Source
 
 from tests.inspector.complete.kept import kept
 
+pytestmark = pytest.mark.once
+
 STRICT = Policy(strict=True)
 
 

@@ -28,6 +28,8 @@ from tests.findings.rewording import reword
 from tests.findings.test_variants import PROGRAMS, libtpu
 from tests.findings.trying import verified
 
+pytestmark = pytest.mark.once
+
 
 def captured(request: Request) -> Capture:
     last = last_capture(request)

@@ -38,6 +38,8 @@ from shardscope.parsers.source import Source
 
 from .complete import kept
 
+pytestmark = pytest.mark.once
+
 APPROVED = kept.ARCHIVE.with_name("approved")
 ALL = ("all",)
 MAX_LINES = 10

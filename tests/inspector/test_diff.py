@@ -30,6 +30,8 @@ from tests.conftest import SampleCapture
 
 from .conftest import Edited
 
+pytestmark = pytest.mark.once
+
 PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "diff.schema.json"
 
 Numbers = list[tuple[int | tuple[int, ...], int]]

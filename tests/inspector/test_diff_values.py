@@ -18,6 +18,8 @@ from shardscope.inspector.diff.values import compare_values
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.comparison import diff_tables
 
+pytestmark = pytest.mark.once
+
 SCRIPT = """\
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P

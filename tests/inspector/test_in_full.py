@@ -19,6 +19,8 @@ from shardscope.inspector.render.modules import layers_in, without_layers
 from shardscope.inspector.render.text import print_report
 from shardscope.inspector.report import Report
 
+pytestmark = pytest.mark.once
+
 COUNT = 60
 """More arguments than any table shows unasked; each has a shape of its own, so that none are folded."""
 

@@ -20,6 +20,8 @@ from shardscope.inspector.render.text import print_report
 from shardscope.inspector.report import Report
 from shardscope.parsers.source import Frame
 
+pytestmark = pytest.mark.once
+
 KERNELS = """
 import jax, jax.numpy as jnp
 from functools import partial

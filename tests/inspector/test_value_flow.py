@@ -14,6 +14,8 @@ from shardscope.inspector.dataflow.walks import Ends, forward
 
 from .marked_programs import WIDTH, Program, Run
 
+pytestmark = pytest.mark.once
+
 GROUPS = [range(20 * number, 20 * number + 20) for number in range(8)]
 
 

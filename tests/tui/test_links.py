@@ -12,6 +12,8 @@ from shardscope.tui.text_view import TextView
 from ..conftest import SampleCapture
 from .conftest import Driver, Opened
 
+pytestmark = pytest.mark.once
+
 
 def stage_line(driver: Driver) -> str:
     view = driver.screen.query_one(StagePane).view

@@ -19,7 +19,7 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.warm import Warmth
 from shardscope.samples.catalogue import samples
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="servers run on Linux only")
+pytestmark = [pytest.mark.once, pytest.mark.skipif(sys.platform != "linux", reason="servers run on Linux only")]
 
 MEASURED = {"seconds", "since", "started", "duration", "late", "median"}
 """Fields that hold what no two processes share."""

@@ -17,6 +17,8 @@ from .agreement import differences, groups, printed
 from .conftest import Read
 from .coverage import untold
 
+pytestmark = pytest.mark.once
+
 REDUCTION = """\
 HloModule m
 
