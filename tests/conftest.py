@@ -43,10 +43,28 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
+    _say_what_was_not_tried(config)
     WARMTH.close()
     gc.collect()
     gc.freeze()  # pytest collects five times more
+
+
+INSTALLED_BY = {
+    "libtpu": "make check EXTRAS=dev,pictures,tpu",
+    "NVIDIA": "pip install 'jax[cuda13]'",
+    "Chromium": "apt install chromium",
+}
+"""What a machine may lack, and what brings it, by a word of the reason why a test is skipped."""
+
+
+def _say_what_was_not_tried(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    skipped = () if terminal is None else terminal.stats.get("skipped", ())
+    reasons = [each.longrepr[2] for each in skipped if len(each.longrepr or ()) == 3]
+    for word, how in INSTALLED_BY.items():
+        if count := sum(word in reason for reason in reasons):
+            terminal.write_line(f"not tried for want of {word}: {count} tests ({how})")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,11 +18,10 @@ def test_a_guardian_is_not_ended_by_another_one(monkeypatch: pytest.MonkeyPatch)
     """What inherits a mark is ended: a guardian has none, and what it shall end has that of each."""
     monkeypatch.setenv(MARK, ":outer")
     with Guardian() as guardian:
-        own = dict(
-            line.split("=", 1)
-            for line in Path(f"/proc/{guardian._process.pid}/environ").read_text().split("\0")
-            if "=" in line
-        )
+        environ, deadline = Path(f"/proc/{guardian._process.pid}/environ"), time.monotonic() + 60
+        while not (text := environ.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.01)  # between fork and exec there is none
+        own = dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
         assert MARK not in own
         assert own.keys() >= {"PATH"} & os.environ.keys()
         assert guardian._mark

@@ -181,7 +181,7 @@ async def test_targets_side_by_side(size: tuple[int, int], update: bool) -> None
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_list_of_a_trace(size: tuple[int, int], update: bool) -> None:
-    where = Place("/tmp/train.py", 12)
+    where = Place("/nowhere/train.py", 12)
     step = CompiledProgram(1, "step", "step", source=where, devices=8, lower_seconds=0.25, compile_seconds=1.25)
     init = CompiledProgram(2, "init", "init", source=where, compile_seconds=0.125)
     programs = (
@@ -197,7 +197,7 @@ async def test_the_list_of_a_trace(size: tuple[int, int], update: bool) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_differences_between_ranks(size: tuple[int, int], update: bool) -> None:
-    where = Place("/tmp/train.py", 20)
+    where = Place("/nowhere/train.py", 20)
     operations = [f"%cst_2 = stablehlo.constant dense<{value}.0> : tensor<f32>" for value in (2, 4)]
     divergences = (
         Divergence(
