@@ -151,7 +151,11 @@ def _argument(flow: JaxprFlow, place: EquationPlace, names: tuple[str, ...]) -> 
 
 def _of_outputs(flow: JaxprFlow, place: EquationPlace, names: tuple[str, ...]) -> tuple[str, ...]:
     """The keys that all outputs have in common in which the result of an equation ends, as gradients in new weights."""
-    if not flow.jaxprs or len(flow.jaxprs[0].outputs) != len(names):
+    if (
+        not flow.jaxprs
+        or len(flow.jaxprs[0].outputs) != len(names)
+        or not any(keys_of_name(each)[1:] for each in names)
+    ):
         return ()
     waiting = [At(place.jaxpr, output.name) for output in place.equation.outputs]
     seen, reached = set(waiting), []

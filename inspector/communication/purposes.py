@@ -193,11 +193,11 @@ class Judge:
             return "other"  # values of the same kind on all devices, and no parts of a product
         return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
 
-    def _passes_of_taker(self, use: HloUse | Output) -> Iterator[Pass | None]:
+    def _passes_of_taker(self, use: HloUse | Output | None) -> Iterator[Pass | None]:
         """The passes in which a value is taken, and None for a product of the backward pass."""
         if isinstance(use, Output):
             yield "unknown"
-        elif self.flow.flow.does(use) is not Does.INDEX:
+        elif use is not None and self.flow.flow.does(use) is not Does.INDEX:
             taken = self._directions(use.instruction)
             yield from taken
             if "backward" in taken and self._is_a_product(use.instruction):

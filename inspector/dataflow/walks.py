@@ -81,14 +81,14 @@ def forward(
 class Ends(Generic[V, U, T]):
     """Descriptions, by a function, of uses behind operations of some classes, and of the program's results."""
 
-    def __init__(self, graph: Graph[V, U], through: Does, told: Callable[[U | Output], Iterable[T]]) -> None:
+    def __init__(self, graph: Graph[V, U], through: Does, told: Callable[[U | Output | None], Iterable[T]]) -> None:
         self._graph = graph
         self._through = through
         self._told = told
         self._of: dict[V, frozenset[T]] = {}
 
     def of(self, value: V) -> frozenset[T]:
-        """Return the descriptions of all ends of a value; uses that cannot be followed are left out."""
+        """Return the descriptions of all ends of a value, and that of None where a use cannot be followed."""
         if value not in self._of:
             self._visit(value)
         return self._of[value]
@@ -127,11 +127,11 @@ class Ends(Generic[V, U, T]):
 
     def _onward(self, value: V, told: set[T]) -> Iterator[V]:
         for use in self._graph.uses(value):
-            if isinstance(use, Output) or (
-                isinstance(use, AnyUse) and self._graph.does(cast("U", use)) & ~self._through
-            ):
-                told.update(self._told(cast("U | Output", use)))
-            elif isinstance(use, AnyUse):
-                yield from self._graph.after(cast("U", use))
-            elif use is not None:
+            if use is None or isinstance(use, Output):
+                told.update(self._told(use))
+            elif not isinstance(use, AnyUse):
                 yield use
+            elif self._graph.does(cast("U", use)) & ~self._through:
+                told.update(self._told(cast("U", use)))
+            else:
+                yield from self._graph.after(cast("U", use))

@@ -102,10 +102,10 @@ class _Numbers:
     def __init__(self, chance: random.Random, size: int) -> None:
         self.after_of = [[chance.randrange(size) for _ in range(chance.choice((0, 1, 1, 2)))] for _ in range(size)]
         self.ended = [chance.random() < 0.2 for _ in range(size)]
-        self.returned = [chance.random() < 0.1 for _ in range(size)]
+        self.returned, self.unknown = ([chance.random() < 0.1 for _ in range(size)] for _ in range(2))
 
     def uses(self, value: int, *, carried: bool = False) -> Iterator[_NumberUse | int | Output | None]:
-        yield None
+        yield from ([None] if self.unknown[value] else [])
         yield from ([Output((value,))] if self.returned[value] else [])
         yield from ([_NumberUse(value, is_end=True)] if self.ended[value] else [])
         for number, each in enumerate(self.after_of[value]):
@@ -128,10 +128,11 @@ def test_ends_are_those_of_walks_from_each_value() -> None:
     for size in (1, 2, 5, 30, 200) * 10:
         graph = _Numbers(chance, size)
 
-        def told(use: _NumberUse | Output) -> list[tuple[bool, int]]:
-            return [(True, use.path[0])] if isinstance(use, Output) else [(False, use.number)]
+        def told(use: _NumberUse | Output | None) -> list[object]:
+            return [None if use is None else use.path if isinstance(use, Output) else use.number]
 
         ends = Ends(graph, Does.FORWARD, told)
         for value in chance.sample(range(size), size):
             reach = forward(graph, [value], Does.FORWARD)
-            assert ends.of(value) == {each for use in (*reach.ends, *reach.outputs) for each in told(use)}
+            unknown = () if reach.complete else (None,)
+            assert ends.of(value) == {each for use in (*reach.ends, *reach.outputs, *unknown) for each in told(use)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Set
+from collections.abc import Iterator, Set
 
 from ....parsers.record import Record
 from ....parsers.sharding_syntax.mesh import AxisRef
-from ...dataflow.hlo import HloFlow, HloValue, hlo_flow
+from ...dataflow.graph import Output
+from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...dataflow.meaning import POINTWISE, SAME, Does
-from ...dataflow.walks import forward
+from ...dataflow.walks import Ends
 from ...ir.array_sharding import ArraySharding
 from ...ir.pytree_paths import Leaf, counterparts
 from ...report import Collective, Report, ShardedValue
@@ -51,14 +52,22 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
         if (found := _sharded_alike([arguments[each] for each in choices])) is not None
         for argument, sharding in (found,)
     }
-    for collective in sums:
+
+    def told(use: HloUse | Output | None) -> list[int]:
+        """The number of a result; -1 for what needs all of a sum on one device, or is unknown."""
+        if isinstance(use, Output):
+            return [use.path[0] if use.path else 0]
+        return [-1] if use is None or flow.does(use) & ~USED_IN_BLOCKS else []
+
+    ends = Ends(flow, SAME | POINTWISE, told)
+    for collective in sums if sharded else ():
         summed = set(collective.axes or ())
         for value in _results(flow, collective):
-            returned = [
-                ReturnedSum(collective, outputs[number], *sharded[number]) for number in _outputs(flow, value, sharded)
-            ]
-            if all(each.is_block(summed) for each in returned):
-                yield from returned
+            numbers = ends.of(value)
+            if numbers <= sharded.keys():
+                returned = [ReturnedSum(collective, outputs[each], *sharded[each]) for each in sorted(numbers)]
+                if all(each.is_block(summed) for each in returned):
+                    yield from returned
 
 
 def _sharded_alike(arguments: list[ShardedValue]) -> tuple[ShardedValue, ArraySharding] | None:
@@ -77,11 +86,3 @@ def _results(flow: HloFlow, collective: Collective) -> Iterator[HloValue]:
         if values
         else ()
     )
-
-
-def _outputs(flow: HloFlow, value: HloValue, known: Container[int]) -> list[int]:
-    """The results that a sum becomes elementwise, if nothing else needs all of it on one device."""
-    reach = forward(flow, [value], SAME | POINTWISE)
-    numbers = sorted({output.path[0] if output.path else 0 for output in reach.outputs})
-    is_enough = reach.complete and all(not flow.does(end) & ~USED_IN_BLOCKS for end in reach.ends)
-    return numbers if is_enough and all(number in known for number in numbers) else []
