@@ -38,6 +38,9 @@ LATE = ("XLA_FLAGS", "PYTEST_CURRENT_TEST", MARK)
 MAX_SERVERS = 3
 """So many environments have one, those used last."""
 
+MAX_BYTES = 1 << 30
+"""Memory of a server: five times what importing JAX 0.12 takes (190 MiB). One that has grown beyond it is replaced."""
+
 COLD_STARTS = 2
 """Processes that start as usual in an environment: a capture has two."""
 
@@ -87,6 +90,15 @@ class _Server:
             self._connection.sendmsg([len(data).to_bytes(8, "big")], ancillary)
             self._connection.sendall(data)
             return int.from_bytes(self._receive(8), "big")
+
+    @property
+    def memory(self) -> int:
+        """Resident bytes; 0 once it has ended."""
+        try:
+            resident = Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]  # proc(5), in pages
+        except (OSError, IndexError):
+            return 0
+        return int(resident) * os.sysconf("SC_PAGE_SIZE")
 
     def close(self) -> None:
         """End it; what it started goes on."""
@@ -158,6 +170,9 @@ class Warmth:
     def _server(self, key: tuple[Any, ...], python: str, folder: str, environment: Mapping[str, str]) -> _Server:
         """The server for a key, which becomes the one that was used last."""
         known = self._servers.pop(key) if key in self._servers else None
+        if known is not None and known.memory > MAX_BYTES:
+            known.close()
+            known = None
         server = self._servers[key] = known or _Server(python, folder, environment)
         self._requests[key] = max(self._requests[key], COLD_STARTS)
         if len(self._servers) > MAX_SERVERS:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardscope.inspector.capture import attempt
+from shardscope.inspector.capture import attempt, warm
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.wire import Frame
 from shardscope.inspector.capture.spawn import Request, last_capture
@@ -147,6 +147,20 @@ def test_a_server_that_is_gone_is_done_without(warmth: Warmth) -> None:
     before = warmth.forked
     assert last_capture(request).complete
     assert warmth.forked == before
+
+
+def test_a_server_that_has_grown_is_replaced(warmth: Warmth, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Request(f"{SAMPLES['psum']}:psum", live=False)
+    for _ in range(3):
+        assert last_capture(request).complete
+    (*_, server) = warmth._servers.values()
+    assert 50 << 20 < server.memory < warm.MAX_BYTES
+    monkeypatch.setattr(warm, "MAX_BYTES", server.memory // 2)
+    before = warmth.forked
+    assert last_capture(request).complete
+    assert warmth.forked > before
+    assert server.memory == 0
+    assert server not in warmth._servers.values()
 
 
 @pytest.mark.once

@@ -142,7 +142,9 @@ def _is_hashable(value: Any) -> bool:
 
 
 def _is_number(argument: Any) -> bool:
-    return isinstance(argument, bool | int)
+    """Return whether it is an integer or a boolean, or consists of some, as a shape does."""
+    leaves = jax.tree.leaves(argument)
+    return bool(leaves) and all(isinstance(leaf, bool | int) for leaf in leaves)
 
 
 def _traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Any = None) -> Traceable:

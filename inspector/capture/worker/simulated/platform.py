@@ -1,7 +1,8 @@
 """The platform of a capture is CPU, whatever the script chooses: the devices of a target are not there.
 
-Scripts choose one in JAX_PLATFORMS or JAX_PLATFORM_NAME before they import JAX, or in its configuration after that.
-Touches `jax._src.config`, whose `config` holds both (0.7 to 0.12).
+Scripts choose one in JAX_PLATFORMS or JAX_PLATFORM_NAME before they import JAX, in its configuration after that, or ask
+for `jax.devices("gpu")`. Touches `jax._src.config`, whose `config` holds both, and `jax._src.xla_bridge.get_backend`
+(0.7 to 0.12).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from ..channel import Channel
 from ..failures import line_being_run
 from ..patches import change_after_import
 
+ABSENT = ("gpu", "cuda", "rocm", "tpu", "METAL")
+
 OPTIONS = ("jax_platforms", "jax_platform_name")
 
 
@@ -24,8 +27,23 @@ class KeptPlatform:
         self._channel = channel
 
     def watch_imports(self) -> None:
-        """Have JAX's configuration changed from the moment at which the script imports it."""
-        change_after_import({"jax._src.config": self._change})
+        """Have JAX changed from the moment at which the script imports it."""
+        change_after_import({"jax._src.config": self._change, "jax._src.xla_bridge": self._change_backends})
+
+    def _change_backends(self, module: ModuleType) -> None:
+        truth = getattr(module, "get_backend", None)
+        if truth is None:
+            return
+
+        @functools.wraps(truth)
+        def kept(platform: Any = None) -> Any:
+            if platform in ABSENT:
+                text = f"devices of {platform!r} were asked for: fake CPU devices stand in for them"
+                self._channel.tell("info", text, line_being_run())
+                platform = "cpu"
+            return truth(platform)
+
+        module.get_backend = kept  # type: ignore[attr-defined]
 
     def _change(self, module: ModuleType) -> None:
         config: Any = getattr(module, "config", None)
