@@ -48,7 +48,7 @@ def _found(batch: list[ShardedValue], axis: str, size: int) -> Finding:
     return finding(
         RULE,
         FindingPlace(first.name, first.source, first.stage, first.span),
-        f"{first.name}{more}{divides} is whole on every device: {axis}={size} splits no batch",
+        f"{first.name}{more}{divides} {'are' if more else 'is'} whole on every device: {axis}={size} splits no batch",
         confidence="likely",
         subject=first.name,
         axes=(AxisRef(axis),),

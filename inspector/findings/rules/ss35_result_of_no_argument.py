@@ -51,12 +51,13 @@ def _found(report: Report, values: list[ShardedValue], sharded: dict[object, Sha
     values.sort(key=lambda each: -(each.type.bytes or 0))
     first, like = values[0], sharded[values[0].type]
     more = f" and {len(values) - 1} more" if len(values) > 1 else ""
+    verbs = "depend on no argument, and come" if more else "depends on no argument, and comes"
     total = sum(each.type.bytes or 0 for each in values)
     specs = {each.name: sharding for each in values if (sharding := sharded[each.type].sharding) is not None}
     return finding(
         RULE,
         FindingPlace(first.name, first.source, first.stage, first.span),
-        f"{first.name}{more} depends on no argument, and comes out whole: {like.name} is sharded",
+        f"{first.name}{more} {verbs} out whole: {like.name} is sharded",
         confidence="proved",
         subject=first.name,
         axes=() if like.sharding is None else like.sharding.sharded,

@@ -37,12 +37,13 @@ def _found(report: Report, pinned: list[Pair]) -> Finding:
     output, argument = pinned[0]
     assert argument.sharding is not None
     more = f" and {len(pinned) - 1} more" if len(pinned) > 1 else ""
+    asked = "are asked for as" if more else "is asked for as"
     total = sum(one.replicated_bytes or 0 for one, _ in pinned)
     specs = {one.name: each.sharding for one, each in pinned if each.sharding is not None}
     return finding(
         RULE,
         FindingPlace(output.name, output.source, output.stage, output.span),
-        f"{output.name}{more} is asked for as {output.requested}: {argument.name} is sharded as {argument.spec}",
+        f"{output.name}{more} {asked} {output.requested}: {argument.name} is sharded as {argument.spec}",
         confidence="likely",
         subject=output.name,
         axes=argument.sharding.sharded,
