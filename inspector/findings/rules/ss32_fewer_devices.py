@@ -33,8 +33,10 @@ def check(report: Report) -> Iterator[Finding]:
     is_free = any("'" in (each.spec or "") for each, _ in arguments)
     if values := results if is_free else arguments or results:
         axes = ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
-        what = "no result depends on a sharded argument" if is_free else "no argument is sharded"
-        yield _found(subject.function, values, sizes[mesh], axes, what if arguments else "no sharding is asked for")
+        what = ("depends", "on no argument") if is_free else ("is", "not sharded")
+        yield _found(
+            subject.function, values, sizes[mesh], axes, what if arguments else ("has", "no requested sharding")
+        )
 
 
 def _large(values: Sequence[Value]) -> list[Typed]:
@@ -42,15 +44,19 @@ def _large(values: Sequence[Value]) -> list[Typed]:
     return [(each, type) for each, type in typed if (type.elements or 0) >= SMALL]
 
 
-def _found(function: str, values: Sequence[Typed], devices: int, mesh: str, what: str) -> Finding:
+PLURAL = {"depends": "depend", "is": "are", "has": "have"}
+
+
+def _found(function: str, values: Sequence[Typed], devices: int, mesh: str, what: tuple[str, str]) -> Finding:
     (first, _), size = values[0], known_sum(type.bytes for _, type in values) or 0
     more = f" and {len(values) - 1} more" if len(values) > 1 else ""
+    verb = PLURAL[what[0]] if more else what[0]
     is_result = first.path.startswith("result")
     placed = "jit's out_shardings" if is_result else f"jax.device_put({first.path}, NamedSharding(mesh, P(...)))"
     return finding(
         RULE,
         FindingPlace(first.path, SourcePosition()),
-        f"{function} runs on 1 of {devices} devices: {what} ({first.path}{more})",
+        f"{function} runs on 1 of {devices} devices: {first.path}{more} {verb} {what[1]}",
         confidence="proved",
         subject=first.path,
         evidence=(
