@@ -74,7 +74,7 @@ def _capture_uncalled(request: Request, capture: Capture, watch: FirstCall) -> N
 
     place, dotted = split_function(request.function)
     main = sys.modules["__main__"]
-    if dotted.partition(".")[0] not in vars(main):
+    if not hasattr(main, dotted.partition(".")[0]):
         refuse(place, dotted, watch)
     found = look_up(main, place, dotted)
     try:

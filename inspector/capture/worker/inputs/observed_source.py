@@ -115,6 +115,10 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield from (each.asname or each.name for each in names)
 
 
+MAKE_NAMES = frozenset({"globals", "locals", "vars", "setattr", "exec", "__getattr__", "__dict__"})
+"""Names by which a script may make others."""
+
+
 def names_in(text: bytes) -> set[str] | None:
     """The names in a script that may be those of a function; None if it may have others, or cannot be parsed."""
     try:
@@ -124,6 +128,8 @@ def names_in(text: bytes) -> set[str] | None:
     if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in nodes):
         return None
     found = {getattr(node, "name", None) or getattr(node, "id", None) or getattr(node, "attr", None) for node in nodes}
+    if found & MAKE_NAMES:
+        return None
     return {each for each in found | {n for node in nodes for n in _bound(node)} if isinstance(each, str)}
 
 
