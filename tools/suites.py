@@ -1,13 +1,13 @@
 """Read the test texts of XLA, Shardy and StableHLO, and compare with their own parsers.
 
-    python -m tools.suites                              fetch each project at its revision, and read all its tests
+    python -m tools.suites [PROJECT...]                 fetch each project at its revision, and read all its tests
     python -m tools.suites --checkouts DIR [--show]     read the checkouts DIR/xla, DIR/shardy and DIR/stablehlo
 
 A test is a file of HLO or MLIR, or a part of one between lines of `// -----`, or a string with HLO in C++ or
 Python. The parsers of jaxlib say which of them are texts. Each of these is then, by us,
 
     read       as they read it, without a problem
-    reported   read otherwise, with a problem that says so
+    reported   read otherwise, or in contradiction to itself, with a problem that says so
     silent     read otherwise, without a problem
     false      read as they read it, with a problem
 
@@ -17,6 +17,7 @@ Python. The parsers of jaxlib say which of them are texts. Each of these is then
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import subprocess
 import sys
@@ -24,12 +25,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import HloModule
+from shardscope.parsers.mlir import MlirModule
 
 from tests.parsers import hlo, mlir
 from tests.parsers.conftest import read_in_cpp
@@ -65,6 +69,7 @@ _HLO = re.compile(r"\s*(?://.*\n\s*)*(?:HloModule\b|ENTRY\b|%?[\w.\-]+ (?:\(.*\)
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("projects", nargs="*", default=[each.name for each in PROJECTS], help="xla, shardy, stablehlo")
     parser.add_argument("--checkouts", type=Path, metavar="DIR", help="folder of checkouts; fetched where it lacks one")
     parser.add_argument("--only", metavar="WORD", default="", help="read only texts with this word in their names")
     parser.add_argument("--show", action="store_true", help="print what is not read as the projects' own parsers do")
@@ -72,7 +77,7 @@ def main() -> int:
     failures = 0
     print(f"| {'tests':15} | texts | {' | '.join(VERDICTS)} |\n|---|{'---|' * (len(VERDICTS) + 1)}")
     with tempfile.TemporaryDirectory() as folder:
-        for project in PROJECTS:
+        for project in (each for each in PROJECTS if each.name in options.projects):
             checkout = (options.checkouts or Path(folder)) / project.name
             if not checkout.exists():
                 fetch(project, checkout)
@@ -137,6 +142,22 @@ def judged(texts: Mapping[Path, str], suffix: str) -> Mapping[Path, tuple[str, s
     return found
 
 
+@cache
+def _attributes() -> subprocess.Popen[str]:
+    script = Path(mlir.__file__ or "").with_name("cpp_attributes.py")
+    return subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def one_attribute(ours: str, theirs: str) -> bool:
+    """Whether two texts are the same attribute to MLIR, which prints numbers in its way, and no defaults."""
+    process = _attributes()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps([ours, theirs]) + "\n")
+    process.stdin.flush()
+    return process.stdout.readline() == "true\n"
+
+
 def verdict(path: Path, answer: Mapping[str, Any]) -> tuple[str, str]:
     """How a text is read, compared with the answer of another parser, and the first difference or problem."""
     try:
@@ -148,12 +169,22 @@ def verdict(path: Path, answer: Mapping[str, Any]) -> tuple[str, str]:
         if isinstance(module, HloModule):
             different = next(from_xla(module, in_our_names(module, answer["computations"])), None)
         else:
-            different = next(from_mlir(module, answer["operations"]), None)
+            different = next(from_mlir(module, answer["operations"], one_attribute), None)
     except ParseError as error:
         different = str(error)
+    if different is None and problems:
+        return "reported" if _contradicts_itself(module, answer) else "false", problems[0]
     if different is None:
-        return ("false", problems[0]) if problems else ("read", "")
+        return "read", ""
     return ("reported", problems[0]) if problems else ("silent", different)
+
+
+def _contradicts_itself(module: HloModule | MlirModule, answer: Mapping[str, Any]) -> bool:
+    """Whether there are groups of other devices than those that the header of the module counts."""
+    counts = [int(module.attributes.get(key, 1)) for key in ("replica_count", "num_partitions")]
+    rows = (row for _, rows in answer.get("computations", ()) for row in rows)
+    sizes = {len(set(chain.from_iterable(row[4]))) for row in rows if row[4]}
+    return bool(sizes - {1, *counts, counts[0] * counts[1]})
 
 
 def show(texts: Mapping[Path, str], verdicts: Mapping[Path, tuple[str, str]]) -> None:

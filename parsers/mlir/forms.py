@@ -160,7 +160,7 @@ def _function(*parts: _Atom | OperationForm) -> OperationForm:
     symbol = next(place for place, atom in enumerate(atoms) if atom.word.startswith("@"))
     names = ("sym_visibility", "sym_name") if symbol else ("sym_name",)
     keyed = tuple((name, atom.place) for name, atom in zip(names, atoms, strict=False))
-    listed = (atom.place for atom in atoms[symbol + 1 :] if atom.word != "->")
+    listed = (atom.place for atom in atoms[symbol + 1 :] if atom.word not in ("->", "attributes"))
     return replace(others, keyed=keyed, positional=tuple(listed))
 
 

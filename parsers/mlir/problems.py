@@ -113,7 +113,18 @@ def _read_all(annotations: Annotations) -> None:
         getattr(annotations, name)
 
 
+_UNREAD = frozenset({"scf.for", "scf.forall", "scf.if", "scf.parallel", "scf.while"})
+"""Operations whose forms define values in ways that are not read."""
+
+
+def _form(operation: Operation) -> None:
+    if operation.name in _UNREAD and not operation.head.is_quoted:
+        place = Span(operation.span.start, operation.head.end)
+        raise ParseError(Problem(f"the form of {operation.name} is not read", operation.text.source, place))
+
+
 _READINGS = (
+    _form,
     lambda operation: operation.operand_types,
     lambda operation: operation.replica_groups,
     lambda operation: operation.source_target_pairs,

@@ -285,7 +285,7 @@ def _blank(tokens: Sequence[str], number: int, inside: _Bracket, *, is_label: bo
         return not (before[0].isalpha() or before[0] in "#!_")
     if text == "(":
         return before not in _CALLED and before[0] not in '"@^' and not (before[0].isalpha() and "." in before)
-    if is_close and text in ("{", "[") and before[0].isalpha():
+    if is_close and text in ("{", "[") and (before[0].isalpha() or before[0] == '"'):
         return False
     if text == "[":
         return before != "fused" and not (before[0] == "%" and _at(tokens, number - 2).endswith("get_tuple_element"))

@@ -114,6 +114,9 @@ _GRAMMAR = Grammar(
 DIALECTS = frozenset({"builtin", "chlo", "func", "mhlo", "sdy", "stablehlo"})
 """The dialects whose pretty forms are understood. `call`, `return` and `module` are written without theirs."""
 
+ALIKE = frozenset({"arith", "math", "mpmd"})
+"""Dialects in whose pretty forms one type is that of all operands and results."""
+
 UNKNOWN = OtherType("")
 Types = tuple[MlirType, ...]
 
@@ -138,13 +141,20 @@ def signature(
     # Results that nothing uses need not have been given names.
     fit = len(found[0]) == operands, not results or len(found[1]) == results
     if not is_understood(name):
-        known = written_results is not None and all(fit)
-        return found if known else ((UNKNOWN,) * operands, (UNKNOWN,) * results)
+        is_known = all(fit) and _tells(name, operands, results, types, result_types)
+        return found if is_known else ((UNKNOWN,) * operands, (UNKNOWN,) * results)
     if not all(fit):
         if not written and written_results is None:
             raise ValueError("its types are missing")
         raise ValueError(f"types of {len(found[0])} operands and {len(found[1])} results for {operands} and {results}")
     return found
+
+
+def _tells(name: str, operands: int, results: int, types: Types, result_types: Types | None) -> bool:
+    """Return whether the types are as usual, in an operation of a dialect whose pretty forms are not understood."""
+    if result_types is not None or (not results and len(types) == operands):
+        return True
+    return name.partition(".")[0] in ALIKE and name not in ("arith.cmpf", "arith.cmpi", "arith.select")
 
 
 def _fitted(name: str, operands: int, results: int, types: Types, result_types: Types | None) -> tuple[Types, Types]:

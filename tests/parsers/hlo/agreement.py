@@ -10,6 +10,8 @@ from typing import Any
 from shardscope.parsers.hlo import ArrayShape, BufferShape, HloModule, HloType, Instruction, Operand, TupleShape
 from shardscope.parsers.sharding_syntax.replica_groups import ListGroups
 
+_TYPED_BY_XLA = ("send", "send-done", "recv", "recv-done", "outfeed")
+"""XLA gives these the types that belong to what they take, whatever is written."""
 _ANONYMOUS = re.compile(r"\.anon(?:\.[0-9]+)*\Z")
 
 HALVES = ("start", "update", "done")
@@ -118,21 +120,22 @@ def in_our_names(module: HloModule, theirs: list[Any]) -> list[Any]:
             answer.append([computation, rows])
             continue
         instructions = {each.name: each for each in ours[computation].instructions}
-        written = [row for row in rows if not _ANONYMOUS.search(row[0])]
+        written = [row for row in rows if row[0] in instructions or not _ANONYMOUS.search(row[0])]
         if len(written) != len(instructions):
             written = [row for row in written if row[0] in instructions or row[1] != "get-tuple-element"]
         names = {row[0]: name for row, name in zip(written, instructions, strict=False)}
         found = []
         for name, opcode, type_text, operands, its_groups in written:
             own = instructions.get(names.get(name, ""))
-            found.append(
-                [
-                    names.get(name, name),
-                    opcode,
-                    "" if own is not None and not own.type_text else type_text,
-                    [names.get(each, _ANONYMOUS.sub(".anon", each)) for each in operands],
-                    its_groups or (None if own is None or own.replica_groups is None else []),
-                ]
-            )
+            if own is not None:
+                opcode = printed(own)[0] if opcode == own.opcode else opcode
+                is_inferred = not own.type_text or own.opcode in _TYPED_BY_XLA
+                type_text = printed(own)[1] if is_inferred else type_text
+                if not its_groups and (own.opcode == "async-start" or not groups(own)):
+                    its_groups = groups(own)
+            named = [
+                names.get(each, each if each in names.values() else _ANONYMOUS.sub(".anon", each)) for each in operands
+            ]
+            found.append([names.get(name, name), opcode, type_text, named, its_groups])
         answer.append([computation, found])
     return answer

@@ -237,3 +237,29 @@ def test_types_of_functions_are_those_of_mlir() -> None:
     module = parse_module(Source("f", FUNCTIONS.encode()))
     found = sorted(module.operations({"func.constant", "func.call_indirect"}), key=lambda each: each.span)
     assert [(list(map(str, each.operand_types)), list(map(str, each.result_types))) for each in found] == expected
+
+
+def test_attributes_of_a_function_are_none_of_its_results(mlir: Read, tmp_path: Path) -> None:
+    text = """
+func.func private @f(%a: tensor<8xf32>) -> (tensor<8xf32> {b.c = "d"}) attributes {e.f = "g"} {
+  return %a : tensor<8xf32>
+}
+"""
+    path = tmp_path / "attributes.mlir"
+    path.write_text(text)
+    module = parse_module(Source(path.name, text.encode()))
+    assert list(differences(module, mlir([path])[path]["operations"])) == []
+    assert [str(result.type) for result in module.functions[0].results] == ["tensor<8xf32>"]
+
+
+def test_loops_of_scf_are_reported() -> None:
+    text = """
+func.func @f(%n: index, %a: f32) -> f32 {
+  %0 = scf.for %i = %n to %n step %n iter_args(%b = %a) -> (f32) {
+    scf.yield %b : f32
+  }
+  return %0 : f32
+}
+"""
+    problems = parse_module(Source("loop.mlir", text.encode())).problems
+    assert [problem.message for problem in problems] == ["the form of scf.for is not read"]
