@@ -10,6 +10,9 @@ from .trace import Program, Trace
 
 MAX_DIFFERENCES = 8
 MAX_PATHS = 3
+MAX_COMPARED = 50
+"""Programs of one function, compiled before another, of which the nearest to it is looked for."""
+
 MAX_STRUCTURE = 60
 """Characters of a structure of arguments, from the first that differs."""
 
@@ -44,7 +47,7 @@ def _retraced(group: Sequence[Program]) -> Retraced:
     ordered = sorted(group, key=lambda program: program.compiled.number)
     reasons = []
     for number, program in enumerate(ordered[1:], 1):
-        before = [other.compiled for other in ordered[number - 1 :: -1]]
+        before = [other.compiled for other in ordered[max(0, number - MAX_COMPARED) : number][::-1]]
         nearest = min(before, key=lambda other: len(tuple(differences_of(other, program.compiled))))
         reasons.append(why(nearest, program.compiled))
     return Retraced(ordered[0].compiled.name, tuple(ordered), tuple(reasons))
