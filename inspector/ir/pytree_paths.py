@@ -17,8 +17,8 @@ class Leaf(NamedTuple):
 
     @property
     def root(self) -> str:
-        """The parameter of the function that it is in."""
-        return keys_of_name(self.name)[0]
+        """The parameter of the function that it is in; empty where the leaf has no name."""
+        return next(iter(keys_of_name(self.name)), "")
 
     @property
     def keys(self) -> tuple[str, ...]:
