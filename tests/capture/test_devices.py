@@ -146,7 +146,7 @@ def test_hints(captured: Captured) -> None:
     assert capture.failure is not None
     assert capture.failure.kind == "function"
     assert "uses all 8 available devices" in (capture.failure.hint or "")
-    capture = captured("import jax\nfn = jax.devices('gpu')\n")
+    capture = captured("import jax\nfn = jax.devices('axon')\n")
     assert capture.failure is not None
     assert "--target local" in (capture.failure.hint or "")
 
