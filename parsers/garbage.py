@@ -6,6 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+MANY = 20_000
+"""New objects, through which a collection takes a millisecond."""
+
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
@@ -16,7 +19,8 @@ def collection_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():
+            # The second question takes as long as there are frozen objects.
+            if gc.get_count()[0] > MANY and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()  # with this they are old, and looked through when all are
             gc.enable()
