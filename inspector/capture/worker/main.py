@@ -29,6 +29,7 @@ from .inputs.resolve import Resolved, find_script, prepare_path, resolve
 from .inputs.running import Runnable, runnable
 from .needed_devices import needed
 from .patches import Overriding
+from .script_objects import is_a
 from .simulated.platform import KeptPlatform
 from .simulated.topology import Topology
 
@@ -153,7 +154,7 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
     """Tell why it ends here; an error about the number of devices says how many were wanted."""
     failure = failures.describe(error, channel.phase)
     message = failures.text_of(error)
-    wanted = None if isinstance(error, UsageError) else needed(error)
+    wanted = None if is_a(error, UsageError) else needed(error)
     count = 0 if wanted is None else _device_count()
     if wanted is not None and count == chosen_devices:
         channel.send(Devices(wanted))

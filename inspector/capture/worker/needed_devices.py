@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from . import failures
+from .script_objects import attribute
 
 MAX_DEVICES = 1 << 14
 """Nobody simulates more devices in one process."""
@@ -40,7 +41,7 @@ def needed(error: BaseException) -> int | None:
     for _ in range(MAX_CHAIN):
         if current is None or (number := _needed(current)) is not None:
             return None if current is None else number
-        current = current.__cause__ or current.__context__
+        current = attribute(current, "__cause__") or attribute(current, "__context__")
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import mmap
 import os
 import socket
@@ -55,6 +54,8 @@ class CaptureFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        import gzip  # not above: a script may have a module of this name
+
         self._file = gzip.open(path, "wb", compresslevel=1)  # noqa: SIM115 (open until `close`)
         self.write(Schema(wire.SCHEMA))
 
