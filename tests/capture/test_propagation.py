@@ -143,6 +143,7 @@ def test_a_crash_costs_origins_first_then_steps_then_the_text(tmp_path: Path) ->
     assert "no such pass" in result.problem
 
 
+@pytest.mark.cold  # no server answers either
 def test_a_run_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(propagation, "TIMEOUT_S", 0.3)
     result = outcome(tmp_path, fake(tmp_path, "import time; time.sleep(1000)"), b"sdy.mesh")
