@@ -56,7 +56,7 @@ def _found(report: Report, values: list[ShardedValue], sharded: dict[object, Sha
     specs = {each.name: sharding for each in values if (sharding := sharded[each.type].sharding) is not None}
     return finding(
         RULE,
-        FindingPlace(first.name, first.source, first.stage, first.span),
+        FindingPlace(f"output {first.name}", first.source, first.stage, first.span),
         f"{first.name}{more} {verbs} out whole: {like.name} is sharded",
         confidence="proved",
         subject=first.name,

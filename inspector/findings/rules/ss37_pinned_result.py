@@ -42,7 +42,7 @@ def _found(report: Report, pinned: list[Pair]) -> Finding:
     specs = {one.name: each.sharding for one, each in pinned if each.sharding is not None}
     return finding(
         RULE,
-        FindingPlace(output.name, output.source, output.stage, output.span),
+        FindingPlace(f"output {output.name}", output.source, output.stage, output.span),
         f"{output.name}{more} {asked} {output.requested}: {argument.name} is sharded as {argument.spec}",
         confidence="likely",
         subject=output.name,
