@@ -233,6 +233,7 @@ inputs = (jnp.sin(jnp.arange(128.0)).reshape(16, 8), jnp.sin(jnp.arange(512.0)).
 """
 
 
+@pytest.mark.once
 def test_functions_that_fix_their_types_are_compared(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(NARROW)
@@ -271,6 +272,7 @@ inputs = (jnp.sin(jnp.arange(128.0)).reshape(16, 8), jnp.sin(jnp.arange(512.0)).
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4)])
 def test_a_constant_that_may_be_a_mean_or_a_learning_rate_is_told(shape: tuple[int, int], tmp_path: Path) -> None:
     """What is right with a constant alone is wrong on another mesh, on which only a mean stays one."""
@@ -287,6 +289,7 @@ def test_a_constant_that_may_be_a_mean_or_a_learning_rate_is_told(shape: tuple[i
         assert [_times(each) for each in found.values()] == pytest.approx([2, 2], rel=1e-2)
 
 
+@pytest.mark.once
 def test_the_fix_makes_it_right(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
