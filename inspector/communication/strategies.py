@@ -101,13 +101,12 @@ def _completes_a_reduction(program: Program, collective: Collective) -> bool:
 
 def _begun(flow: ValueFlow, ring: Iterable[Collective]) -> Mapping[object, Collection[Instruction]]:
     """The instructions whose results the permutes of a ring send on, by the pairs of those."""
-    found: dict[object, set[Instruction]] = {}
+    sent: dict[object, list[Place]] = {}
     for each in ring:
         instruction = flow.module.instruction(each.computation, each.name)
         if each.kind == "collective-permute" and instruction is not None:
-            for operand in flow.operands(instruction):
-                found.setdefault(each.pairs, set()).update(flow.dependencies(operand))
-    return found
+            sent.setdefault(each.pairs, []).extend(flow.operands(instruction))
+    return {pairs: frozenset(flow.dependencies(places)) for pairs, places in sent.items()}
 
 
 def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collective]) -> Sequence[Purpose]:

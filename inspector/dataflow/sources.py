@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from ...parsers.hlo import Computation, HloModule, Instruction
@@ -136,17 +137,18 @@ class ValueFlow:
 
     def depends(self, start: Place, on: Collection[Instruction]) -> bool:
         """Return whether a value depends on the result of one of these, through loop iterations too."""
-        return any(each in on for each in self.dependencies(start))
+        return any(each in on for each in islice(self.dependencies((start,)), MAX_VALUES))
 
-    def dependencies(self, start: Place) -> Iterator[Instruction]:
-        """Yield the instructions that a value depends on, through loop iterations too."""
-        waiting, seen = [start], {start}
-        while waiting and len(seen) < MAX_VALUES:
+    def dependencies(self, starts: Iterable[Place]) -> Iterator[Instruction]:
+        """Yield the instructions that some values depend on, through loop iterations too."""
+        seen = dict.fromkeys(starts)
+        waiting = list(seen)
+        while waiting:
             place = waiting.pop()
             yield place.instruction
             for before in self._before(place):
                 if before not in seen:
-                    seen.add(before)
+                    seen[before] = None
                     waiting.append(before)
 
     def operands(self, instruction: Instruction) -> list[Place]:

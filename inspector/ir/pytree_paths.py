@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import NamedTuple
 
 from .name_scopes import keys_of_name, without_indices
@@ -33,31 +32,31 @@ def counterparts(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Mapping[
     a result without any path, by the type alone, if only one argument has it.
     """
     by_type: dict[Hashable, list[int]] = {}
+    by_end: dict[tuple[Hashable, tuple[str, ...]], list[int]] = {}
+    keys = [each.keys for each in arguments]
     for number, argument in enumerate(arguments):
         by_type.setdefault(argument.type, []).append(number)
-    argument_keys, output_keys = [each.keys for each in arguments], [each.keys for each in outputs]
+        for length in range(1, len(keys[number]) + 1):
+            by_end.setdefault((argument.type, keys[number][-length:]), []).append(number)
     found: dict[int, tuple[int, ...]] = {}
     for number, output in enumerate(outputs):
-        alike = by_type.get(output.type, [])
-        common = {each: _common_end(argument_keys[each], output_keys[number]) for each in alike}
-        longest = max(common.values(), default=0)
-        best = [each for each in alike if common[each] == longest] if longest else []
-        if not best and len(alike) == 1 and not argument_keys[alike[0]]:
-            best = alike
+        best: list[int] = []
+        for start in range(len(output.keys)):
+            end = output.keys[start:]
+            # Indices alone count only if they are all of the argument's keys.
+            is_enough = any(not key.isdecimal() for key in end)
+            alike = by_end.get((output.type, end), ())
+            best = [each for each in alike if is_enough or len(keys[each]) == len(end)]
+            if best:
+                break
+        alone = by_type.get(output.type, ())
+        if not best and len(alone) == 1 and not keys[alone[0]]:
+            best = list(alone)
         if best:
-            found[number] = tuple(sorted(best, key=lambda each: len(argument_keys[each])))
+            found[number] = tuple(sorted(best, key=lambda each: len(keys[each])))
     for number, leaf in _in_order(arguments, outputs):
         found.setdefault(number, (leaf,))
     return found
-
-
-def _common_end(argument: Sequence[str], output: Sequence[str]) -> int:
-    """The number of keys that both paths end with; indices alone count only if they are all of the argument's."""
-    pairs = zip(reversed(argument), reversed(output), strict=False)
-    length = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-    common = argument[len(argument) - length :]
-    is_enough = length == len(argument) or any(not key.isdecimal() for key in common)
-    return length if is_enough else 0
 
 
 def _in_order(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Iterator[tuple[int, int]]:
