@@ -90,7 +90,7 @@ def _offences(transfers: Sequence[tuple[Transfer, int]], verdict: Verdict) -> It
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print each target's subject, its problems, and the table."""
     for target, report in zip(comparison.targets, comparison.reports, strict=True):
-        if (why := failure(report)) is None:
+        if (why := failure(report, below_subject=False)) is None:
             console.print(*subject_lines(report), sep="\n")
         else:
             console.print(data(f"{target}:"))

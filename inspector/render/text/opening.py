@@ -29,14 +29,14 @@ def subject_lines(report: Report) -> Iterator[RenderableType]:
         yield data(" ".join(filter(None, (sent, resources[:1].upper() + resources[1:] if sent else resources))))
 
 
-def failure(report: Report, *, in_full: bool = True) -> RenderableType | None:
-    """The reason why the capture ended early, and what to do next."""
+def failure(report: Report, *, in_full: bool = True, below_subject: bool = True) -> RenderableType | None:
+    """The reason why the capture ended early, and what to do next, below the subject's line or another."""
     why = report.capture.failure
     if why is None:
         return None
     details = why.details.rstrip("\n").splitlines()
     # A traceback ends with the message.
-    is_said = why.message in why.details or is_refused(report.capture)  # in the first line
+    is_said = why.message in why.details or (below_subject and is_refused(report.capture))
     lines: list[RenderableType] = [] if is_said else [data(why.message, "red")]
     shown = details if in_full else details[-MAX_TRACEBACK:]
     if len(shown) < len(details):
