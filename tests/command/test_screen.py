@@ -88,7 +88,7 @@ def editor(tmp_path: Path) -> Path:
 
 def test_from_run_to_quit(script: str, editor: Path) -> None:
     terminal = Terminal("run", script, TERM="xterm-256color", EDITOR=f"{editor} --wait", VISUAL="")
-    terminal.until("no findings")
+    terminal.until("✓ ")
     terminal.press("e")
     terminal.until(f"edits --wait +4 {script.removesuffix(':fn')}")
     terminal.press("3")
