@@ -27,6 +27,9 @@ inputs = (jnp.arange(4.0),)
 
 PATIENCE_S = 120
 
+SIZE = {"COLUMNS": "120", "LINES": "40"}
+"""Textual asks these before the terminal, and another test may have left others."""
+
 
 class Terminal:
     """A command in a terminal of 40 lines, and what it has written there."""
@@ -36,7 +39,12 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         command = [sys.executable, "-m", "shardscope", *arguments]
         self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, env=os.environ | environment, start_new_session=True
+            command,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=os.environ | SIZE | environment,
+            start_new_session=True,
         )
         os.close(slave)
         self.written = ""
@@ -88,7 +96,7 @@ def editor(tmp_path: Path) -> Path:
 
 def test_from_run_to_quit(script: str, editor: Path) -> None:
     terminal = Terminal("run", script, TERM="xterm-256color", EDITOR=f"{editor} --wait", VISUAL="")
-    terminal.until("✓ ")
+    terminal.until("no findings")
     terminal.press("e")
     terminal.until(f"edits --wait +4 {script.removesuffix(':fn')}")
     terminal.press("3")
