@@ -13,7 +13,7 @@ from shardscope.tui.source_pane import SourcePane
 from shardscope.tui.stage_pane import StagePane
 from textual.pilot import Pilot
 
-MAX_WAITS = 100
+MAX_WAITS = 600
 """Tenths of a second to wait for what has to come: a machine that has much to do takes long."""
 
 
