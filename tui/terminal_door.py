@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any, TextIO
 
 from rich.segment import Segment
@@ -68,6 +71,15 @@ def _ending_when_closed() -> Iterator[None]:
         os.kill(os.getpid(), signal.SIGTERM if ignored else signal.SIGHUP)
 
 
+def _end_after_hangup(fileno: int) -> None:
+    """End this process when its terminal is gone: to read it gives nothing then, at once and for ever."""
+    poll = select.poll()
+    poll.register(fileno, 0)
+    if any(mask & select.POLLHUP for _, mask in poll.poll()):
+        with _ending_when_closed():
+            raise OSError("the terminal is closed")
+
+
 def guarded(driver: type[Driver]) -> type[Driver]:
     """Return a driver that writes no sequences but those of Textual."""
 
@@ -80,6 +92,8 @@ def guarded(driver: type[Driver]) -> type[Driver]:
                 self._file = _Lasting(file)
 
         def run_input_thread(self) -> None:
+            if sys.platform == "linux":
+                Thread(target=_end_after_hangup, args=(self.fileno,), daemon=True).start()
             with _ending_when_closed():
                 super().run_input_thread()
 

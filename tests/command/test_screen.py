@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -60,6 +61,9 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
+    def close(self) -> None:
+        os.close(self._master)
+
     def end(self) -> int:
         """The exit status."""
         while self._read():
@@ -104,6 +108,14 @@ def test_from_run_to_quit(script: str, editor: Path) -> None:
     terminal.press("q")
     assert terminal.end() == 0
     assert "\x1b[?1049l" in terminal.written  # the terminal is as it was
+
+
+def test_a_terminal_that_vanishes_ends_it(script: str) -> None:
+    """Nobody sends a signal to what has no controlling terminal."""
+    terminal = Terminal("run", script, TERM="xterm-256color")
+    terminal.until("no findings")
+    terminal.close()
+    assert terminal.process.wait(PATIENCE_S) == 128 + signal.SIGHUP
 
 
 def test_a_dumb_terminal_gets_the_text(script: str) -> None:
