@@ -68,6 +68,11 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word[:-1]}ies" if word.endswith("y") and word[-2] not in "aeiou" else f"{count:,} {word}s"
 
 
+def with_more(first: str, count: int) -> str:
+    """`w1`, `w1 and 2 more`: so many things by the first of them."""
+    return f"{first} and {count - 1:,} more" if count > 1 else first
+
+
 def format_count(count: float) -> str:
     """`1.5 G`: three significant digits, powers of 1000; nothing behind the number below 1000."""
     return _in_units(count, COUNTS)

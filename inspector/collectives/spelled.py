@@ -10,7 +10,7 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax, join_axes
 from ...parsers.sharding_syntax.replica_groups import Groups
 from ..ir.types import ArrayType
 from ..report import WRITTEN, Collective, Report
-from ..units import plural
+from ..units import plural, with_more
 
 MAX_TYPES = 2
 """Operands of one collective that are spelled out."""
@@ -79,8 +79,7 @@ def step_of(groups: Groups) -> int | None:
 
 def transfer_text(collectives: Sequence[Collective]) -> str:
     """`all-gather fsdp and 2 more`: what goes on at once, by the first of them."""
-    more = f" and {len(collectives) - 1} more" if len(collectives) > 1 else ""
-    return f"{kind_text(collectives[0])} {axes_text(collectives[0])}{more}"
+    return with_more(f"{kind_text(collectives[0])} {axes_text(collectives[0])}", len(collectives))
 
 
 def types_text(collective: Collective) -> str:

@@ -15,6 +15,9 @@ MAX_ALTERNATIVES = 4
 
 MAX_MESSAGE_CHARACTERS = 100
 
+MIN_SPLIT_ELEMENTS = 1024
+"""Elements of a value that is worth splitting among devices."""
+
 
 class Rule(Record, frozen=True):
     """One diagnostic; its module in `rules/` is all that there is of it. A finding may have another `severity`.

@@ -9,13 +9,10 @@ from ...capture.model import Value
 from ...communication.weights import weights_of
 from ...ir.types import ArrayType, jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
-from ...units import format_bytes, known_sum, plural
-from ..rule import Rule, advice, finding
+from ...units import format_bytes, known_sum, plural, with_more
+from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
 Typed = tuple[Value, ArrayType]
-
-SMALL = 1024
-"""Elements of the largest value of a program that is too small to be split."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -41,7 +38,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _large(values: Sequence[Value]) -> list[Typed]:
     typed = [(each, jax_type(each.type)) for each in values]
-    return [(each, type) for each, type in typed if (type.elements or 0) >= SMALL]
+    return [(each, type) for each, type in typed if (type.elements or 0) >= MIN_SPLIT_ELEMENTS]
 
 
 PLURAL = {"depends": "depend", "is": "are", "has": "have"}
@@ -49,19 +46,19 @@ PLURAL = {"depends": "depend", "is": "are", "has": "have"}
 
 def _found(function: str, values: Sequence[Typed], devices: int, mesh: str, what: tuple[str, str]) -> Finding:
     (first, _), size = values[0], known_sum(type.bytes for _, type in values) or 0
-    more = f" and {len(values) - 1} more" if len(values) > 1 else ""
-    verb = PLURAL[what[0]] if more else what[0]
+    names = with_more(first.path, len(values))
+    verb = PLURAL[what[0]] if len(values) > 1 else what[0]
     is_result = first.path.startswith("result")
     placed = "jit's out_shardings" if is_result else f"jax.device_put({first.path}, NamedSharding(mesh, P(...)))"
     return finding(
         RULE,
         FindingPlace(first.path, SourcePosition()),
-        f"{function} runs on 1 of {devices} devices: {first.path}{more} {verb} {what[1]}",
+        f"{function} runs on 1 of {devices} devices: {names} {verb} {what[1]}",
         confidence="proved",
         subject=first.path,
         evidence=(
             ("mesh of the script", mesh),
-            ("results" if is_result else "arguments", ", ".join(f"{v.path} {v.type}" for v, _ in values[:6]) + more),
+            ("results" if is_result else "arguments", ", ".join(f"{v.path} {v.type}" for v, _ in values[:6])),
             ("on one device", f"{plural(len(values), 'array')} of {format_bytes(size)}"),
         ),
         fixes=advice(f"shard it: {placed}"),

@@ -9,6 +9,7 @@ from ....parsers.sharding_syntax.mesh import AxisRef
 from ...collectives.context import context_of
 from ...communication.axis_use import argument_kinds
 from ...report import Finding, FindingPlace, Report, ShardedValue
+from ...units import with_more
 from ..rule import Rule, advice, finding
 
 OF_DATA = re.compile(r"(?i)(?:.*_)?(?:data|batch|dp|ddp|fsdp|zero|replica|replicas)(?:_.*)?")
@@ -43,12 +44,12 @@ def _splitting(value: ShardedValue) -> Iterator[str]:
 def _found(batch: list[ShardedValue], axis: str, size: int) -> Finding:
     batch = sorted(batch, key=lambda each: -(each.type.bytes or 0))
     first, rows = batch[0], (batch[0].type.shape or (0,))[0]
-    more = f" and {len(batch) - 1} more" if len(batch) > 1 else ""
+    names, verb = with_more(first.name, len(batch)), "are" if len(batch) > 1 else "is"
     divides = "" if rows % size == 0 else f", whose {rows} rows do not divide by {size},"
     return finding(
         RULE,
         FindingPlace(first.name, first.source, first.stage, first.span),
-        f"{first.name}{more}{divides} {'are' if more else 'is'} whole on every device: {axis}={size} splits no batch",
+        f"{names}{divides} {verb} whole on every device: {axis}={size} splits no batch",
         confidence="likely",
         subject=first.name,
         axes=(AxisRef(axis),),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...communication.axis_use import argument_kinds
 from ...report import Finding, FindingPlace, Report, ShardedValue
-from ...units import format_bytes, plural
+from ...units import format_bytes, plural, with_more
 from ..rule import Rule, advice, finding
 
 Pair = tuple[ShardedValue, ShardedValue]
@@ -39,13 +39,13 @@ def _extra(state: ShardedValue, parameter: ShardedValue) -> int:
 
 def _found(axes: tuple[str, ...], pairs: list[Pair]) -> Finding:
     state, parameter = pairs[0]
-    more = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+    names = with_more(state.name, len(pairs))
     extra = sum(_extra(*pair) for pair in pairs)
     over = ", ".join(axes)
     return finding(
         RULE,
         FindingPlace(state.name, state.source, state.stage, state.span),
-        f"{state.name}{more}: not sharded over {over}, as {parameter.name} is: {format_bytes(extra)} more per device",
+        f"{names}: not sharded over {over}, as {parameter.name} is: {format_bytes(extra)} more per device",
         confidence="proved",
         subject=state.name,
         axes=axes,

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 from ...dataflow.jaxpr import At, GlobalFlow, global_flow_of
 from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
-from ...units import format_bytes, plural
+from ...units import format_bytes, plural, with_more
 from ..fixes.results import with_result_specs
-from ..rule import Rule, finding
-
-SMALL = 1024
-"""Elements of a value that is too small to be split."""
+from ..rule import MIN_SPLIT_ELEMENTS, Rule, finding
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -23,12 +20,16 @@ def check(report: Report) -> Iterator[Finding]:
     flow = global_flow_of(text)
     sharded: dict[object, ShardedValue] = {}
     for each in report.shardings:
-        if each.role == "argument" and each.sharding is not None and each.sharding.sharded:
+        is_large = (each.type.elements or 0) >= MIN_SPLIT_ELEMENTS
+        if each.role == "argument" and is_large and each.sharding is not None and each.sharding.sharded:
             sharded.setdefault(each.type, each)
     found = [
         each
         for each, name in zip(outputs, flow.jaxprs[0].outputs, strict=True)
-        if each.type in sharded and (each.type.elements or 0) >= SMALL and _is_whole(each) and _is_free(flow, name)
+        if each.type in sharded
+        and (each.type.elements or 0) >= MIN_SPLIT_ELEMENTS
+        and _is_whole(each)
+        and _is_free(flow, name)
     ]
     if found:
         yield _found(report, found, sharded)
@@ -50,14 +51,14 @@ def _is_free(flow: GlobalFlow, name: str) -> bool:
 def _found(report: Report, values: list[ShardedValue], sharded: dict[object, ShardedValue]) -> Finding:
     values.sort(key=lambda each: -(each.type.bytes or 0))
     first, like = values[0], sharded[values[0].type]
-    more = f" and {len(values) - 1} more" if len(values) > 1 else ""
-    verbs = "depend on no argument, and come" if more else "depends on no argument, and comes"
+    names = with_more(first.name, len(values))
+    verbs = "depend on no argument, and come" if len(values) > 1 else "depends on no argument, and comes"
     total = sum(each.type.bytes or 0 for each in values)
     specs = {each.name: sharding for each in values if (sharding := sharded[each.type].sharding) is not None}
     return finding(
         RULE,
         FindingPlace(f"output {first.name}", first.source, first.stage, first.span),
-        f"{first.name}{more} {verbs} out whole: {like.name} is sharded",
+        f"{names} {verbs} out whole: {like.name} is sharded",
         confidence="proved",
         subject=first.name,
         axes=() if like.sharding is None else like.sharding.sharded,

@@ -6,27 +6,24 @@ from collections.abc import Iterator
 
 from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
-from ...units import format_bytes, known_sum, plural
-from ..rule import Rule, advice, finding
-
-SMALL = 1024
-"""Elements of a value that may as well be a constant."""
+from ...units import format_bytes, known_sum, plural, with_more
+from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
 
 def check(report: Report) -> Iterator[Finding]:
     """The sharded arrays among the constants."""
     capture = report.capture
     typed = [(each, jax_type(each.type)) for each in capture.closed_over]
-    held = [(each, type) for each, type in typed if (type.elements or 0) >= SMALL]
+    held = [(each, type) for each, type in typed if (type.elements or 0) >= MIN_SPLIT_ELEMENTS]
     if not held or capture.subject is None:
         return
     held.sort(key=lambda pair: -(pair[1].bytes or 0))
     first, size = held[0][0], known_sum(type.bytes for _, type in held)
-    more = f" and {len(held) - 1} more" if len(held) > 1 else ""
+    arrays = with_more(f"{first.type} as {first.spec}", len(held))
     yield finding(
         RULE,
         FindingPlace(capture.subject.function, SourcePosition()),
-        f"{capture.subject.function} closes over {first.type} as {first.spec}{more}: a constant, whole on each device",
+        f"{capture.subject.function} closes over {arrays}: a constant, whole on each device",
         confidence="proved",
         subject=first.type,
         evidence=(

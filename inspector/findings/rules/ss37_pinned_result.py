@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...ir.pytree_paths import Leaf, counterparts
 from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
-from ...units import format_bytes, plural
+from ...units import format_bytes, plural, with_more
 from ..fixes.results import with_result_specs
 from ..rule import Rule, finding
 
@@ -36,14 +36,14 @@ def _found(report: Report, pinned: list[Pair]) -> Finding:
     pinned.sort(key=lambda pair: -(pair[0].type.bytes or 0))
     output, argument = pinned[0]
     assert argument.sharding is not None
-    more = f" and {len(pinned) - 1} more" if len(pinned) > 1 else ""
-    asked = "are asked for as" if more else "is asked for as"
+    names = with_more(output.name, len(pinned))
+    asked = "are asked for as" if len(pinned) > 1 else "is asked for as"
     total = sum(one.replicated_bytes or 0 for one, _ in pinned)
     specs = {one.name: each.sharding for one, each in pinned if each.sharding is not None}
     return finding(
         RULE,
         FindingPlace(f"output {output.name}", output.source, output.stage, output.span),
-        f"{output.name}{more} {asked} {output.requested}: {argument.name} is sharded as {argument.spec}",
+        f"{names} {asked} {output.requested}: {argument.name} is sharded as {argument.spec}",
         confidence="likely",
         subject=output.name,
         axes=argument.sharding.sharded,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....parsers.record import Record
 from ...capture.protocol.values import Apart, Reference
 from ...report import ProbedValue, Report, file_and_line
-from ...units import plural
+from ...units import plural, with_more
 from ..table import Cell, Piece, Row, Table, titled
 from .device_values import devices_text, ranges_text
 
@@ -83,8 +83,7 @@ class Deviation(Record, frozen=True):
         found = sorted({each.iteration for each in self.differs})
         if all(len(each) == 1 for each in found):
             return ranges_text([number for (number,) in found])
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        return f"{', '.join(map(str, found[0]))}{more}"
+        return with_more(", ".join(map(str, found[0])), len(found))
 
     @property
     def devices(self) -> str:

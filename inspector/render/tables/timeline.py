@@ -13,7 +13,7 @@ from ...report import Report
 from ...report.cost import FunctionCost
 from ...report.timeline import Activity, Timeline
 from ...selection.selection import StagePlace
-from ...units import format_bytes, format_seconds, plural
+from ...units import format_bytes, format_seconds, plural, with_more
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell, time_cell
 
 WIDTH = 20
@@ -133,9 +133,8 @@ def _row(stretch: Stretch, found: Timeline, report: Report) -> Row:
 def _what(stretch: Stretch) -> str:
     first = stretch.activities[0]
     if first.collectives:
-        more = f" and {len(first.collectives) - 1} more" if len(first.collectives) > 1 else ""
         axes = "" if first.collectives[0].axes else f" {axes_text(first.collectives[0])}"
-        return f"{kind_text(first.collectives[0])}{axes}{more}"
+        return with_more(f"{kind_text(first.collectives[0])}{axes}", len(first.collectives))
     if first.lane == "copies":
         return "copy between memories"
     if len(stretch.activities) > 1:
