@@ -161,8 +161,10 @@ class JaxprFlow(JaxprUses):
                 place, position = made
                 yield place
                 bodies = [body for _, body in place.equation.bodies]
-                operands = list(() if bodies or last(place) else self.operands(place))
-                for body in () if last(place) else bodies:
+                if last(place):
+                    continue
+                operands = [] if bodies else list(self.operands(place))
+                for body in bodies:
                     outputs = self.jaxprs[body].outputs
                     if len(outputs) == len(place.equation.outputs):
                         outputs = outputs[position : position + 1]

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from ...parsers.record import Record
 from ..capture.model import Capture
+from ..capture.one_device import RESULT_TOLERANCE
 from ..dataflow.jaxpr import At, JaxprFlow
 from ..ir.jaxpr_text import EquationPlace
-
-TOLERANCE = 2e-2
 
 
 class ScaledGradient(Record, frozen=True):
@@ -61,7 +60,7 @@ def scaled_gradients(capture: Capture, flow: JaxprFlow) -> Iterator[ScaledGradie
 
 
 def _is_close(one: float, other: float | None) -> bool:
-    return other is not None and math.isclose(one, other, rel_tol=TOLERANCE)
+    return other is not None and math.isclose(one, other, rel_tol=RESULT_TOLERANCE)
 
 
 def _is_scalar(type: str) -> bool:

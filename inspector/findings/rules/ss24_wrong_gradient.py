@@ -10,6 +10,7 @@ from contextlib import suppress
 from itertools import combinations
 
 from ....parsers.source import Frame
+from ...capture.one_device import RESULT_TOLERANCE
 from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
@@ -43,7 +44,7 @@ def check(report: Report) -> Iterator[Finding]:
 def _found(report: Report, wrong: WrongGradient) -> Finding:
     derivative, factor = wrong.derivative, wrong.factor
     spread = 0.0 if factor is None else derivative.spread / derivative.difference
-    axes, factor = ((), None) if factor is None else _by_axes(report, factor, spread, set())
+    axes, factor = ((), None) if factor is None else _by_axes(report, factor, max(1e-3, 2 * abs(spread)), set())
     sums = list(_sums(report, axes))
     share, reason = _share(axes, factor)
     is_what = "not zero, as it should be" if factor is None else f"{factor:.4g} times the true gradient{reason}"
@@ -71,7 +72,7 @@ def _scaled(report: Report, flow: Flow, scaled: ScaledGradient) -> Finding:
     """A result that is another multiple of the gradient than the loss is of the loss, on one device."""
     summing = [place for place in scaled.makers if place.equation.primitive in SUMMING]
     likely = {axis for place in summing for axis in place.equation.axes or ()}
-    axes, factor = _by_axes(report, scaled.factor, 1e-2, likely)
+    axes, factor = _by_axes(report, scaled.factor, RESULT_TOLERANCE, likely)
     _, reason = _share(axes, factor)
     sums = [(flow, place) for place in summing if set(place.equation.axes or ()) & set(axes)]
     constant = _constant(report, flow, scaled, factor)
@@ -80,9 +81,7 @@ def _scaled(report: Report, flow: Flow, scaled: ScaledGradient) -> Finding:
     if constant is not None:
         message = f"{what} is right only if its factor {_literal(constant):.4g} is no learning rate"
     places = [flow.place(place) for _, place in sums] or [FindingPlace(scaled.path, SourcePosition.exact(()))]
-    against = (
-        f"{scaled.against}, which is as on one device" if scaled.against else "a run on one device; no loss is returned"
-    )
+    against = f"{scaled.against}, both on one device" if scaled.against else "one device; no loss is returned"
     return finding(
         RULE,
         places[0] if constant is None else flow.place(constant),
@@ -127,7 +126,7 @@ def _literal(place: EquationPlace) -> float | None:
     return None
 
 
-def _by_axes(report: Report, factor: float, spread: float, likely: Set[str]) -> tuple[tuple[str, ...], float]:
+def _by_axes(report: Report, factor: float, tolerance: float, likely: Set[str]) -> tuple[tuple[str, ...], float]:
     """The axes whose sizes multiplied are the factor, or one divided by it, as well as it is known; and that number."""
     meshes = report.capture.subject.meshes if report.capture.subject else ()
     for mesh in meshes:
@@ -136,7 +135,7 @@ def _by_axes(report: Report, factor: float, spread: float, likely: Set[str]) -> 
             for axes in sorted(combinations(sizes, count), key=lambda axes: not set(axes) <= likely):
                 size = math.prod(sizes[axis] for axis in axes)
                 for each in (size, 1 / size):
-                    if math.isclose(abs(factor), each, rel_tol=max(1e-3, 2 * abs(spread))):
+                    if math.isclose(abs(factor), each, rel_tol=tolerance):
                         return axes, math.copysign(each, factor)
     return (), factor
 
