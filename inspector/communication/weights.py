@@ -9,6 +9,7 @@ from ..dataflow.graph import Output
 from ..dataflow.jaxpr import At, global_flow_of
 from ..dataflow.meaning import POINTWISE, SAME
 from ..dataflow.walks import forward
+from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
 from ..ir.program import Program
 from ..ir.pytree_paths import Leaf, counterparts
@@ -20,6 +21,7 @@ MAX_VALUES = 100_000
 """Values that are made of gradients."""
 
 
+@derived
 def weights_of(program: Program) -> frozenset[str]:
     """Return the paths of the arguments that are trained, by what becomes of them, and by paths and types."""
     capture, text = program.capture, program.jaxpr

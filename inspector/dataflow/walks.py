@@ -81,10 +81,10 @@ def forward(
 class Ends(Generic[V, U, T]):
     """Descriptions, by a function, of uses behind operations of some classes, and of the program's results."""
 
-    def __init__(self, graph: Graph[V, U], through: Does, told: Callable[[U | Output | None], Iterable[T]]) -> None:
+    def __init__(self, graph: Graph[V, U], through: Does, describe: Callable[[U | Output | None], Iterable[T]]) -> None:
         self._graph = graph
         self._through = through
-        self._told = told
+        self._describe = describe
         self._of: dict[V, frozenset[T]] = {}
 
     def of(self, value: V) -> frozenset[T]:
@@ -98,8 +98,8 @@ class Ends(Generic[V, U, T]):
         lowest = {start: 0}
         numbers = dict(lowest)
         open_values = [start]
-        told: dict[V, set[T]] = {start: set()}
-        path = [(start, self._onward(start, told[start]))]
+        described: dict[V, set[T]] = {start: set()}
+        path = [(start, self._onward(start, described[start]))]
         while path:
             value, onward = path[-1]
             after = next(onward, None)
@@ -109,29 +109,29 @@ class Ends(Generic[V, U, T]):
                     members = [open_values.pop()]
                     while members[-1] != value:
                         members.append(open_values.pop())
-                    together = frozenset[T]().union(*(told.pop(each) for each in members))
+                    together = frozenset[T]().union(*(described.pop(each) for each in members))
                     self._of.update(dict.fromkeys(members, together))
                 if path:
                     before = path[-1][0]
                     lowest[before] = min(lowest[before], lowest[value])
-                    told[before] |= self._of[value] if value in self._of else told[value]
+                    described[before] |= self._of[value] if value in self._of else described[value]
             elif after in self._of:
-                told[value] |= self._of[after]
+                described[value] |= self._of[after]
             elif after in numbers:
                 lowest[value] = min(lowest[value], numbers[after])
             else:
                 numbers[after] = lowest[after] = len(numbers)
                 open_values.append(after)
-                told[after] = set()
-                path.append((after, self._onward(after, told[after])))
+                described[after] = set()
+                path.append((after, self._onward(after, described[after])))
 
-    def _onward(self, value: V, told: set[T]) -> Iterator[V]:
+    def _onward(self, value: V, described: set[T]) -> Iterator[V]:
         for use in self._graph.uses(value):
             if use is None or isinstance(use, Output):
-                told.update(self._told(use))
+                described.update(self._describe(use))
             elif not isinstance(use, AnyUse):
                 yield use
             elif self._graph.does(cast("U", use)) & ~self._through:
-                told.update(self._told(cast("U", use)))
+                described.update(self._describe(cast("U", use)))
             else:
                 yield from self._graph.after(cast("U", use))

@@ -32,7 +32,7 @@ class Resolved(NamedTuple):
 
 
 class NoProgramError(Exception):
-    """A function cannot be traced as one program, but may be run: `why` is what is to be told otherwise."""
+    """A function cannot be traced as one program, but may be run: `why` is the failure if that gives no program."""
 
     def __init__(self, why: BaseException) -> None:
         super().__init__(str(why))
