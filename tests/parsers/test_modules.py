@@ -89,6 +89,16 @@ def test_what_is_cut_off_or_not_understood_is_no_prose(text: bytes) -> None:
     assert [part.span for part in parts(early)] == [Span(0, len(early))]
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("gap", [b" ", b"\n", b" // it's {\n", b""])
+@pytest.mark.parametrize("behind", [b"", b"{'loss': 3.25}\n"])
+def test_generic_module_with_attributes_behind_its_region(gap: bytes, behind: bytes) -> None:
+    text = b'"builtin.module"() ({\n"a.b"() {a = [{x = 1\n}, {x = 2}]} : () -> ()\n})' + gap
+    text += b"{n = 8 : i32} : () -> () loc(#loc)\n#loc = loc(unknown)\n"
+    (part,) = parts(text + behind)
+    assert text[part.span.start : part.span.end].rstrip() == text.rstrip()
+
+
 def test_what_xla_prints() -> None:
     text = (
         b"noise\n*** Begin a.txt ***\n"
