@@ -95,6 +95,7 @@ class EditScreen(PromptedScreen):
         if self._edit_loop is None:
             self.notify(NO_REQUEST)
         elif not self.rerunning:
+            self._edit_loop.note()
             self.changed, self.rerunning = None, "rerun: starting Python"
             self._feed.rerun(self._edit_loop.begin)
             self.settle()

@@ -47,6 +47,7 @@ class Feed:
         self._announced = False
         self._over = False
         self.runs = 1
+        self._requested = 0
         self._post: Callable[[Message], object] = lambda message: None
         self._thread = threading.Thread(target=self._run, name="shardscope-feed", daemon=True)
 
@@ -70,12 +71,14 @@ class Feed:
         return self._latest
 
     def rerun(self, begin: Callable[[], CaptureHandle]) -> None:
-        """Capture again. What is shown stays until the new capture has ended, whichever way."""
+        """Capture again. What is shown stays until the new capture has ended, whichever way.
+
+        Of several requests that wait for the capture before to end, only the last is carried out.
+        """
         self._cancel()
-        before = self._thread
-        self._thread = threading.Thread(
-            target=self._run_again, args=(begin, before), name="shardscope-feed", daemon=True
-        )
+        self._requested += 1
+        waiting = (begin, self._thread, self._requested)
+        self._thread = threading.Thread(target=self._run_again, args=waiting, name="shardscope-feed", daemon=True)
         self._thread.start()
 
     def stop(self) -> Capture:
@@ -92,11 +95,13 @@ class Feed:
             self._announce()
         WARMTH.prepare()
 
-    def _run_again(self, begin: Callable[[], CaptureHandle], before: threading.Thread) -> None:
+    def _run_again(self, begin: Callable[[], CaptureHandle], before: threading.Thread, request: int) -> None:
         before.join()
+        if request != self._requested:
+            return
         handle = begin()
         self._cancel = handle.cancellation.cancel
-        if self._over:
+        if self._over or request != self._requested:
             self._cancel()
         last = None
         for last in handle.captures:

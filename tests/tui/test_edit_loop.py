@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from shardscope.tui.arrivals import same_entry
 from shardscope.tui.choice_screen import ChoiceScreen
 from shardscope.tui.diff_screen import DiffScreen
 from shardscope.tui.edit_loop import EditLoop
+from shardscope.tui.feed import Feed
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.reading_screen import ReadingScreen
 from textual.pilot import Pilot
@@ -125,6 +127,31 @@ async def test_a_file_that_was_saved_is_captured_again(
         assert "script.py changed" not in driver.text
 
 
+def test_of_requests_that_wait_the_last_is_carried_out(sample: SampleCapture, tmp_path: Path) -> None:
+    capture = sample("missing_reduce_scatter:repaired")
+    has_ended = threading.Event()
+    loop = again(capture, tmp_path / "script.py")
+    loop.go_on.set()
+    begun: list[int] = []
+
+    def slow() -> Iterator[Capture]:
+        yield capture
+        has_ended.wait(60)
+
+    def begin(number: int) -> CaptureHandle:
+        begun.append(number)
+        return loop.begin()
+
+    feed = Feed(slow(), lambda: None)
+    feed.start(lambda message: None)
+    for number in range(3):
+        feed.rerun(partial(begin, number))
+    has_ended.set()
+    feed.stop()
+    assert begun == [2]
+    assert feed.runs == 2
+
+
 async def test_a_run_that_did_not_end_is_nothing_to_compare_with(sample: SampleCapture, tmp_path: Path) -> None:
     loop = again(sample("missing_reduce_scatter:repaired"), tmp_path / "script.py")
     app = ShardscopeApp((replace(Capture(), progress=Progress("arguments", 0.0)),), loops=(loop,))
@@ -219,6 +246,7 @@ async def test_watching_lives_through_broken_edits(tmp_path: Path, monkeypatch: 
             (script, "dense(w, x) * 2", "", False),
             (module, broken, "TypeError", False),
             (module, "import missing_module\n", "ModuleNotFoundError", True),
+            (module, "def dense(w, x)\n", "SyntaxError", False),
             (module, whole, "", True),
         )
         for path, text, error, by_rename in edits:

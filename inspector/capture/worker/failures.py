@@ -216,6 +216,8 @@ def _raised_here(error: BaseException) -> bool:
         return False
     if any(note.startswith(_JAX_NOTES) for note in notes_of(error)):
         return False  # the frames in which it was raised are JAX's, which has taken them out
+    if issubclass(type(error), SyntaxError):  # which a loader of modules raises, be it one from here
+        return str(getattr(error, "filename", "")).startswith(HERE)
     frames = frames_of(error)
     return bool(frames) and frames[-1].filename.startswith(HERE)
 
