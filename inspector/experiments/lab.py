@@ -20,7 +20,7 @@ from .allowed import obstacle
 from .edited import captured_with
 from .measured import measured
 from .pricing import Prices, prices
-from .suspects import RULE, suspects
+from .suspects import RULE, with_suspects
 from .values import Comparison, compared, for_numbers, is_finite
 from .verdict import CHANGED, judged
 
@@ -28,7 +28,11 @@ MIN_SECONDS, MAX_SECONDS = 2.0, 20.0
 """Limits of the time that experiments take where none is given."""
 
 GRACE_S = 10.0
-"""Seconds after which an experiment that was begun in time is ended."""
+MAX_TIMES = 3
+"""Limits of an experiment that was begun in time: seconds, and as a multiple of what the capture took."""
+
+PRICING_SHARE = 0.5
+"""Share of the time in which candidates may be priced; the rest is for trying the best of them."""
 
 MAX_AT_ONCE = 2
 """Experiments that run at the same time: each compiles, on as many fake devices as the program has."""
@@ -43,8 +47,9 @@ Tell = Callable[[str], None]
 
 
 def usual_seconds(report: Report) -> float:
-    """Return the time for experiments where none is given: what the compilation took, within limits."""
-    taken = sum(report.capture.timings.get(phase, 0.0) for phase in ("import", "trace", "lower", "compile"))
+    """Return the time for experiments where none is given: what it took to compile the program, within limits."""
+    phases = ("import", "script", "trace", "lower", "compile")
+    taken = sum(report.capture.timings.get(phase, 0.0) for phase in phases)
     return min(max(taken, MIN_SECONDS), MAX_SECONDS)
 
 
@@ -112,7 +117,8 @@ class Lab:
     def __init__(self, report: Report, request: Request, policy: Policy, seconds: float, tell: Tell) -> None:
         self._report, self._policy, self._tell = report, policy, tell
         self._deadline = time.monotonic() + seconds
-        self._request = replace(request, timeout=seconds + GRACE_S, devices=_devices(report, request))
+        timeout = GRACE_S + max(seconds, MAX_TIMES * sum(report.capture.timings.values()))
+        self._request = replace(request, timeout=timeout, devices=_devices(report, request))
         self._known: dict[Edits, Future[Experiment]] = {}
 
     def outcomes(self, found: list[Finding], *, search: bool = True) -> Iterator[tuple[int, int, Experiment]]:
@@ -137,7 +143,7 @@ class Lab:
                     return
                 done, _ = wait((*waiting, *((pricing,) if pricing else ())), return_when=FIRST_COMPLETED)
                 if pricing in done and pricing is not None:
-                    found += suspects(self._report, pricing.result())
+                    found[:] = with_suspects(found, self._report, pricing.result())
                     pricing = None
                     begun = {place for places in waiting.values() for place in places}
                     left = [place for place in _queue(found) if place not in begun]
@@ -147,7 +153,8 @@ class Lab:
 
     def _prices(self) -> Prices:
         self._tell("pricing other shardings")
-        return prices(self._report.program, self._request.python, self._deadline - time.monotonic())
+        left = self._deadline - time.monotonic()
+        return prices(self._report.program, self._request.python, left * PRICING_SHARE)
 
     @property
     def has_time(self) -> bool:
@@ -157,7 +164,8 @@ class Lab:
     def without_repetitions(self, found: Sequence[Finding]) -> list[Finding]:
         """The findings, of which fixes that save nothing on top of better ones no longer help.
 
-        Savings of alternatives are not sums: each fix is tried on top of the best ones.
+        Savings of alternatives are not sums: each fix is tried on top of the best ones. What several save together is a
+        fix of the best one's finding.
         """
         fixes = [
             (fix, number, position)
@@ -169,15 +177,17 @@ class Lab:
         fixes.sort(key=lambda each: _saving(each[0]), reverse=True)
         taken: Edits = ()
         best: Experiment | None = None
+        titles: list[str] = []
         changed = list(found)
         for fix, number, position in fixes:
             if best is None or fix.edits == taken:
-                taken, best = fix.edits, fix.experiment
+                taken, best, titles = fix.edits, fix.experiment, [fix.title]
                 continue
             both = tuple(dict.fromkeys((*taken, *fix.edits)))
             outcome = None if _overlap(taken, fix.edits) else self._together(both, found[number])
             if outcome is not None and outcome.helps and _saving_of(outcome) > _saving_of(best):
                 taken, best = both, outcome
+                titles.append(fix.title)
                 continue
             why = "a better change is at the same place"
             if outcome is not None:
@@ -186,6 +196,10 @@ class Lab:
             mine = list(changed[number].fixes)
             mine[position] = replace(fix, experiment=repeated)
             changed[number] = replace(changed[number], fixes=tuple(mine))
+        if len(titles) > 1:
+            first = changed[fixes[0][1]]
+            together = Fix("; ".join(titles), taken, experiment=best)
+            changed[fixes[0][1]] = replace(first, fixes=(together, *first.fixes))
         return changed
 
     def _together(self, edits: Edits, found: Finding) -> Experiment:
@@ -265,19 +279,16 @@ def _with_numbers(done: Experiment, found: Finding | None, numbers: Comparison) 
     return replace(done, state="values differ", why=CHANGED) if is_changed else done
 
 
-def _saving(fix: Fix) -> tuple[float, int, int]:
+def _saving(fix: Fix) -> tuple[float, float, int]:
     return _saving_of(fix.experiment)
 
 
-def _saving_of(done: Experiment | None) -> tuple[float, int, int]:
-    """The sorting key of savings: time on the target, then bytes, then operations and memory."""
+def _saving_of(done: Experiment | None) -> tuple[float, float, int]:
+    """The sorting key of savings: time on the target, then bytes and operations, then memory."""
     if done is None:
-        return (0.0, 0, 0)
-    less = [
-        (before or 0) - (after or 0)
-        for before, after in ((done.before.flops, done.after.flops), (done.before.memory, done.after.memory))
-    ]
-    return (done.seconds_saved or 0.0, done.bytes_saved or 0, max(less))
+        return (0.0, 0.0, 0)
+    memory = (done.before.memory or 0) - (done.after.memory or 0)
+    return (done.seconds_saved or 0.0, done.work_saved, memory)
 
 
 def _overlap(one: Edits, other: Edits) -> bool:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +20,10 @@ from ..capture.propagation import has_mesh
 from ..capture.protocol import bootstrap
 from ..capture.scratch import Scratch
 from ..ir.program import Program
+from ..report.findings import FLOPS_PER_BYTE
+
+LESS_FLOPS = 0.9
+"""Share of the operations up to which work counts as shared."""
 
 START_S = 10.0
 """Seconds in which the process starts and reads the module, besides those for prices."""
@@ -27,7 +32,8 @@ START_S = 10.0
 class PricedChange(Record, frozen=True):
     """A request and its new spec, as JAX spells it; None where a constraint is left out.
 
-    `name` is the path of an argument or a result, else an operation; `frames` are where an operation is written.
+    `name` is the path of an argument or a result, else an operation; `frames` are where an operation is written. A
+    result that is an optimizer's leaf has a `parameter`, the path of which is that of a result, too.
     """
 
     kind: Literal["argument", "result", "constraint", "new"]
@@ -36,7 +42,7 @@ class PricedChange(Record, frozen=True):
     now: str | None
     spelled: bool
     frames: tuple[tuple[str, str, int, int, int, int], ...] = ()
-    tied: str = ""
+    parameter: str = ""
 
     @property
     def stack(self) -> tuple[Frame, ...]:
@@ -48,18 +54,29 @@ class PricedChange(Record, frozen=True):
 
 
 class PricedCandidate(Record, frozen=True):
-    """Changes that are made together; `price` is in bytes that a device sends, for an order of candidates alone."""
+    """Changes that are made together, the bytes that a device then sends, and its FLOPs: for an order of candidates."""
 
     kind: Literal["a", "b", "c", "d"]
     changes: tuple[PricedChange, ...]
     price: float
+    flops: float
 
 
 class Prices(Record, frozen=True):
     """The candidates that cost less than the program, the cheapest first, and what the program costs."""
 
     today: float = 0.0
+    flops: float = 0.0
     candidates: tuple[PricedCandidate, ...] = ()
+
+    def shares_work(self, candidate: PricedCandidate) -> bool:
+        """True if devices compute parts of what they now compute in copies."""
+        return candidate.flops < LESS_FLOPS * self.flops
+
+    def spared(self, candidate: PricedCandidate) -> float:
+        """Bytes that are not sent; operations that are not repeated count as the bytes that take as long."""
+        more = self.flops - candidate.flops if self.shares_work(candidate) else 0.0
+        return self.today - candidate.price + more / FLOPS_PER_BYTE
 
 
 class PricedRow(Record, frozen=True):
@@ -81,7 +98,9 @@ def prices(program: Program, python: str | None, seconds: float) -> Prices:
     """Return the priced candidates of a lowered program; none where Shardy fails, or there is nothing to change."""
     found = _asked(program, python, "main", seconds)
     try:
-        return Prices(float(found["today"]["bytes"]), msgspec.convert(found["candidates"], tuple[PricedCandidate, ...]))
+        today, flops = float(found["today"]["bytes"]), float(found["today"]["flops"])
+        priced = Prices(today, flops, msgspec.convert(found["candidates"], tuple[PricedCandidate, ...]))
+        return replace(priced, candidates=tuple(sorted(priced.candidates, key=priced.spared, reverse=True)))
     except (TypeError, KeyError, msgspec.ValidationError):
         return Prices()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...parsers.source import Frame
@@ -17,6 +17,9 @@ from .written import fixes_of, place_of
 RULE = "SS23"
 """The rule of communication that follows from requests."""
 
+WORK_RULES = ("SS29", "SS33")
+"""The rules of work that devices do in copies; that of shares of it first."""
+
 MAX_TRIED = 8
 MAX_OF_ONE_PRICE = 2
 """Changes of one price are most often one program."""
@@ -24,8 +27,31 @@ MAX_OF_ONE_PRICE = 2
 MAX_IDEAS = 1
 
 
-def suspects(report: Report, priced: Prices) -> Iterator[Finding]:
-    """Yield a finding for each of the cheapest candidates that an edit can express, and for one that none can."""
+def with_suspects(found: Sequence[Finding], report: Report, priced: Prices) -> list[Finding]:
+    """Some findings, of which those that are about the same have the candidates as further fixes; then the others."""
+    result = list(found)
+    for each, fixes in _suspects(report, priced):
+        about = {change.name for change in each.changes}
+        wanted = WORK_RULES if priced.shares_work(each) else ()
+        hosts = [
+            number
+            for number, other in enumerate(result)
+            if (other.subject in about and (rule := rule_named(other.rule)) is not None and rule.is_observation)
+            or other.rule in wanted
+        ]
+        for number in hosts:
+            own = result[number]
+            known = {fix.edits for fix in own.fixes}
+            more = tuple(fix for fix in fixes if fix.edits and fix.edits not in known)
+            expected = max(int(priced.spared(each)), own.expected[0] or 0)
+            result[number] = replace(own, fixes=(*own.fixes, *more), expected=(expected, own.expected[1]))
+        if not hosts:
+            result.append(_finding(priced, each, fixes))
+    return result
+
+
+def _suspects(report: Report, priced: Prices) -> Iterator[tuple[PricedCandidate, list[Fix]]]:
+    """Yield each of the cheapest candidates that an edit can express, and one that none can, with ways to write it."""
     counts: Counter[int] = Counter()
     ideas = tried = 0
     for each in priced.candidates:
@@ -38,13 +64,14 @@ def suspects(report: Report, priced: Prices) -> Iterator[Finding]:
             continue
         ideas, tried = ideas + is_idea, tried + (not is_idea)
         counts[key] += not is_idea
-        yield _finding(each, fixes, int(priced.today - each.price))
+        yield each, fixes
 
 
-def _finding(candidate: PricedCandidate, fixes: list[Fix], saved: int) -> Finding:
-    rule = rule_named(RULE)
+def _finding(priced: Prices, candidate: PricedCandidate, fixes: list[Fix]) -> Finding:
+    name = WORK_RULES[0] if priced.shares_work(candidate) else RULE
+    rule = rule_named(name)
     if rule is None:
-        raise KeyError(RULE)
+        raise KeyError(name)
     stack = place_of(candidate)
     edit = next((edit for fix in fixes for edit in fix.edits), None)
     if edit is not None and not stack:
@@ -52,17 +79,19 @@ def _finding(candidate: PricedCandidate, fixes: list[Fix], saved: int) -> Findin
     made = finding(
         rule,
         FindingPlace(candidate.changes[0].name, SourcePosition.exact(stack)),
-        _message(candidate),
+        _message(candidate, shares_work=priced.shares_work(candidate)),
         confidence="likely",
         severity="warning",
         fixes=tuple(fixes),
         subject=candidate.changes[0].name,
     )
-    return made if edit is None else replace(made, expected=(saved, None))
+    return made if edit is None else replace(made, expected=(int(priced.spared(candidate)), None))
 
 
-def _message(candidate: PricedCandidate) -> str:
+def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
     first = next((each for each in candidate.changes if each.kind == "argument"), candidate.changes[0])
+    if shares_work:
+        return f"devices compute copies: with {first.name} as {first.spec}, each computes a part"
     match candidate.kind, first:
         case "a", _:
             return f"nothing keeps the batch sharded here: with {first.spec} the rest of the step sends less"

@@ -45,7 +45,8 @@ def judged(
         rule = None if found is None else rule_named(found.rule)
         if found is not None and rule is not None and rule.is_observation:
             is_there = are[found.rule] >= were[found.rule]
-            why = "the finding is still there" if is_there else _more_sent(*costs)
+            cost = _obstacle if rule.saves == "compute" else _more_sent
+            why = "the finding is still there" if is_there else cost(rule.saves, *costs)
         else:
             why = _obstacle("communication" if rule is None else rule.saves, *costs)
     if not why and wrong:
@@ -62,7 +63,7 @@ def judged(
     )
 
 
-def _more_sent(before: Measured, after: Measured) -> str:
+def _more_sent(_saves: str, before: Measured, after: Measured) -> str:
     return "more bytes are sent" if is_more(before.bytes, after.bytes) else ""
 
 
@@ -70,6 +71,8 @@ def _obstacle(saves: str, before: Measured, after: Measured) -> str:
     """Return why a change saves nothing, or costs something else; empty where it is an improvement."""
     if is_more(before.held, after.held, MAX_MORE_HELD):
         return f"arguments and results take {_change(before.held, after.held)} on each device"
+    if saves == "compute" and before.seconds is None and is_more(after.work, before.work):
+        return ""
     if is_more(before.bytes, after.bytes) and (saves == "memory" or before.seconds is None):
         return "more bytes are sent"
     if saves == "memory":

@@ -19,9 +19,11 @@ from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
 
 CONSTRAINTS = ("with_sharding_constraint", "reshard")
-MAX_PLACES = 3
-"""Places of one spec that are tried, each by itself."""
+PLACES = (*CONSTRAINTS, "device_put")
+MAX_PLACES = 4
+"""Ways to write one change that are tried."""
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 
 
@@ -72,6 +74,8 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield _constraint(report, changes[0])
     elif candidate.kind == "c":
         yield from _as_twin(report, changes)
+        yield from _as_other_name(program, changes)
+        yield from _at_specs(program, changes)
     elif kinds == {"result"}:
         yield from _as_twin(report, changes)
         yield _in_out_shardings(report, changes)
@@ -239,10 +243,17 @@ def _in_out_shardings(report: Report, changes: Iterable[PricedChange]) -> Edits:
         text = sharding_text(program, jit, changes[0].spec)
         return with_keyword((file, jit[1]), "out_shardings", text) if text and isinstance(jit[1], ast.Call) else ()
     parts: dict[ast.expr, str] = {}
+    of = {
+        each.path: follow(program, file, given, _STEP.findall(each.path.removeprefix("result")))[0]
+        for each in report.capture.outputs
+    }
     for each in changes:
-        node, rest = follow(program, file, given, _STEP.findall(each.name.removeprefix("result")))
-        if rest or each.spec is None or parts.setdefault(node, each.spec) != each.spec:
+        node = of.get(each.name)
+        if node is None or each.spec is None or parts.setdefault(node, each.spec) != each.spec:
             return ()
+    changed = {each.name for each in changes}
+    if any(node in parts and path not in changed for path, node in of.items()):
+        return ()
     return together(
         *(
             instead((file, node), text)
@@ -253,25 +264,52 @@ def _in_out_shardings(report: Report, changes: Iterable[PricedChange]) -> Edits:
 
 
 def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]:
-    """The name of the shardings of parameters in the place of that of others that have the same keys."""
+    """What `out_shardings` has for parameters, in the place of what it has for others that have the same keys."""
     jit = jit_of(report)
     given = None if jit is None else _out_shardings(jit)
     if jit is None or given is None:
         return
     file, program = jit[0], report.program
-    trees = {name_of(node): node for node in ast.walk(given) if isinstance(node, ast.Name | ast.Attribute)}
+    parts: dict[ast.expr, str] = {}
     for each in changes:
-        if each.kind != "result":
+        if each.kind != "result" or not each.parameter:
             continue
-        steps = _STEP.findall(each.name.removeprefix("result"))
-        node, rest = _named(given, steps)
-        twins = [name for name in trees if rest and isinstance(node, ast.Name) and name != node.id]
-        for name in twins:
-            if isinstance(node, ast.Name):
-                value = _value(program, file, node.id)
-                if value is not None and value.lineno > _line_of(program, file, name):
-                    yield instead((file, value), name)
-                yield instead((file, node), name)
+        (node, rest), (twin, _) = (
+            follow(program, file, given, _STEP.findall(path.removeprefix("result")), into_names=False)
+            for path in (each.name, each.parameter)
+        )
+        if rest and node is not twin:
+            parts[node] = ast.unparse(twin)
+    for node, name in parts.items():
+        value = _value(program, file, node.id) if isinstance(node, ast.Name) else None
+        if value is not None and value.lineno > _line_of(program, file, name):
+            yield instead((file, value), name)
+    yield together(*(instead((file, node), text) for node, text in parts.items()))
+
+
+def _as_other_name(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """Another tree of shardings as the value of the name that constraints are given; one that is made alike first."""
+    for frame in dict.fromkeys(each.stack[0] for each in changes if each.kind == "constraint" and each.frames):
+        call = expression_at(program, frame)
+        if not isinstance(call, ast.Call) or len(call.args) < 2 or not isinstance(call.args[1], ast.Name):
+            continue
+        value = _value(program, frame.file, call.args[1].id)
+        others = {
+            node.args[1].id: _value(program, frame.file, node.args[1].id)
+            for node in nodes_of(program, frame.file)
+            if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1
+            if isinstance(node.args[1], ast.Name) and node.args[1].id != call.args[1].id
+        }
+        earlier = [
+            (name, v) for name, v in others.items() if v is not None and value is not None and v.lineno < value.lineno
+        ]
+        for name, _ in sorted(earlier, key=lambda pair: _maker(pair[1]) != _maker(value)):
+            if value is not None:
+                yield instead((frame.file, value), name)
+
+
+def _maker(value: ast.expr | None) -> str | None:
+    return name_of(value.func) if isinstance(value, ast.Call) else None
 
 
 def _named(node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
@@ -302,15 +340,36 @@ def _named(node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
     return node, steps
 
 
-def follow(program: Program, file: str, node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
-    """The same, through names that the file assigns once."""
+def follow(
+    program: Program, file: str, node: ast.expr, steps: list[str], *, into_names: bool = True
+) -> tuple[ast.expr, list[str]]:
+    """The same, through functions of one return, and through names that the file assigns once.
+
+    Without `into_names`, a name is followed only where that leads further along the path.
+    """
     for _ in range(10):
         node, steps = _named(node, steps)
-        value = _value(program, file, node.id) if steps and isinstance(node, ast.Name) else None
-        if value is None:
+        value: ast.expr | None = None
+        if steps and isinstance(node, ast.Name):
+            value = _value(program, file, node.id)
+        elif steps and isinstance(node, ast.Call):
+            value = _returned(program, file, name_of(node.func))
+        if value is None or not (into_names or len(follow(program, file, value, steps)[1]) < len(steps)):
             break
         node = value
     return node, steps
+
+
+def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:
+    """What a function of a file returns, where it has one return."""
+    found = [
+        inner.value
+        for node in nodes_of(program, file)
+        if isinstance(node, ast.FunctionDef) and node.name == function
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Return) and inner.value is not None
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _value(program: Program, file: str, name: str) -> ast.expr | None:
@@ -333,17 +392,52 @@ def _out_shardings(jit: Placed) -> ast.expr | None:
 
 
 def _at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
-    """Each place in the user's files that makes the spec of an argument, with the other one."""
-    first = next(each for each in changes if each.kind == "argument")
+    """The places in the user's files that make the spec of an argument, with the other one.
+
+    First those under a key, or a name, of the argument's path. Else those that are spelled alike together, as one
+    array's spec is written where it is made and where it is taken; then all, then each by itself.
+    """
+    changes = [each for each in changes if each.kind == "argument"]
+    first = changes[0]
+    names = {name for each in changes for name in _NAME.findall(each.name)}
     wanted, now = _entries(first.spec or "P()"), _entries(first.now or "P()")
+    alike: dict[tuple[str, str], list[Edits]] = {}
+    named: list[Edits] = []
     for file in dict.fromkeys(filter(None, (_script(program), *own_files(program)))):
         helpers = set(_spec_helpers(program, file))
+        keys = dict(_keys(program, file))
         for node in nodes_of(program, file):
             if not isinstance(node, ast.Call) or name_of(node.func) not in helpers or not _is_constant(node):
                 continue
             if _without_nones([ast.literal_eval(each) for each in node.args]) == now:
                 text = ", ".join(map(repr, wanted)) if wanted else ""
-                yield instead((file, node), f"{ast.unparse(node.func)}({text})")
+                edits = instead((file, node), f"{ast.unparse(node.func)}({text})")
+                alike.setdefault((file, ast.unparse(node)), []).append(edits)
+                named += [edits] * (keys.get(node) in names)
+    if named:
+        yield together(*named)
+        yield from named
+    places = list(alike.values())
+    yield from (together(*each) for each in sorted(places, key=len, reverse=True) if len(each) > 1)
+    if len(places) > 1:
+        yield together(*(edits for each in places for edits in each))
+    yield from (edits for each in places for edits in each)
+
+
+def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
+    """The values in a file that have a key, a keyword or a name, also those inside of a call, with that."""
+    for node in nodes_of(program, file):
+        pairs: list[tuple[object, ast.expr]] = []
+        match node:
+            case ast.Dict(keys=keys, values=values):
+                pairs = [(k.value, v) for k, v in zip(keys, values, strict=True) if isinstance(k, ast.Constant)]
+            case ast.Call(keywords=keywords):
+                pairs = [(each.arg, each.value) for each in keywords]
+            case ast.Assign(value=value) if any(_targets(node)):
+                pairs = [(next(_targets(node)).id, value)]
+        for key, value in pairs:
+            inner = value.args if isinstance(value, ast.Call) else []
+            yield from ((each, key) for each in (value, *inner) if isinstance(key, str))
 
 
 def _script(program: Program) -> str | None:
@@ -352,9 +446,14 @@ def _script(program: Program) -> str | None:
 
 
 def _spec_helpers(program: Program, file: str) -> Iterator[str]:
-    """The names of functions whose arguments are the entries of a spec."""
-    yield from SPECS
-    for node in nodes_of(program, file):
+    """The functions whose arguments are the entries of a spec: PartitionSpec, by all of its names, and helpers."""
+    nodes = list(nodes_of(program, file))
+    names = {
+        each.asname for node in nodes if isinstance(node, ast.ImportFrom) for each in node.names if each.name in SPECS
+    }
+    specs = {*SPECS, *filter(None, names)}
+    yield from specs
+    for node in nodes:
         named = (
             (node.name, node)
             if isinstance(node, ast.FunctionDef)
@@ -368,7 +467,7 @@ def _spec_helpers(program: Program, file: str) -> Iterator[str]:
                 for each in ast.walk(named[1])
                 if isinstance(each, ast.Call) and any(isinstance(given, ast.Starred) for given in each.args)
             }
-            if starred & set(SPECS):
+            if starred & specs:
                 yield named[0]
 
 

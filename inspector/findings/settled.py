@@ -27,7 +27,9 @@ def _settled(found: Finding, report: Report) -> Finding:
     fixes = tuple(sorted((_with_reason(fix, found) for fix in found.fixes), key=_order))
     best = next((fix.experiment for fix in fixes if fix.helps), None)
     if found.severity == "error" or (rule is not None and rule.is_observation):
-        return replace(found, fixes=fixes)
+        sent, taken = (None, None) if best is None else (best.bytes_saved, best.seconds_saved)
+        less = sent if sent is not None and sent > 0 else None
+        return replace(found, fixes=fixes, saved_bytes=less, saved_seconds=taken)
     if best is None:
         return replace(found, fixes=fixes, severity="info")
     shares = [
@@ -64,12 +66,12 @@ def _with_reason(fix: Fix, found: Finding) -> Fix:
     return replace(fix, why=(rule.by_hand if rule is not None else "") or "it is not written as an edit")
 
 
-def _order(fix: Fix) -> tuple[bool, float, int]:
+def _order(fix: Fix) -> tuple[bool, float, float]:
     """Fixes that help first, by their savings."""
     done = fix.experiment
     if done is None or not done.helps:
-        return (True, 0.0, 0)
-    return (False, -(done.seconds_saved or 0.0), -(done.bytes_saved or 0))
+        return (True, 0.0, 0.0)
+    return (False, -(done.seconds_saved or 0.0), -done.work_saved)
 
 
 def _one_for_each_change(found: Iterable[Finding]) -> Iterable[Finding]:

@@ -60,6 +60,10 @@ State = Literal["tried", "untried", "idea", "not helping", "does not trace", "va
 Values = Literal["equal", "close", "differ", "not compared"]
 
 
+FLOPS_PER_BYTE = 2000
+"""Operations of an accelerator in the time in which it sends a byte, by order of magnitude."""
+
+
 class Measured(Record, frozen=True):
     """One side of an experiment, per device and step: executions of collectives by kind and axes, the bytes sent, by
     axes and in all, the estimated time on the target, peak memory, FLOPs of matrix products; None where not known.
@@ -76,6 +80,11 @@ class Measured(Record, frozen=True):
     flops: int | None = None
     held: int | None = None
     later: int = 0
+
+    @property
+    def work(self) -> float | None:
+        """Bytes that are sent, and operations as the bytes that take as long: where no time on a target is known."""
+        return self.bytes if self.bytes is None else self.bytes + (self.flops or 0) / FLOPS_PER_BYTE
 
 
 class Experiment(Record, frozen=True):
@@ -104,6 +113,12 @@ class Experiment(Record, frozen=True):
         """Bytes that a device sends less; None where that is not known."""
         before, after = self.before.bytes, self.after.bytes
         return None if before is None or after is None else before - after
+
+    @property
+    def work_saved(self) -> float:
+        """The same with operations as bytes; 0 where that is not known."""
+        before, after = self.before.work, self.after.work
+        return 0.0 if before is None or after is None else before - after
 
     @property
     def seconds_saved(self) -> float | None:

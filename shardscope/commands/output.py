@@ -226,8 +226,8 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
         type=whole(0, MAX_TRIAL_S),
         metavar="SECONDS",
         help="try changes for so long: each is made in a copy of the source, compiled and compared; 0 for none"
-        " (default: as long as the program took to compile, at least 2 and at most 20); a script that fails is run"
-        " again with edits, unless this is 0",
+        " (default: as long as the script and its compilation took, at least 2 and at most 20); a script that fails is"
+        " run again with edits, unless this is 0",
     )
     parser.add_argument("--verify", action="store_true", help="try all changes, however long it takes")
 

@@ -59,3 +59,43 @@ w = {{"up": A(S(None, "model"), 64, 256), "down": A(S("model"), 256, 64)}}
 step_inputs = (w, A(S("data"), 64, 64))
 """
 """A needless constraint among others that go through the same line of a helper."""
+
+STATE = f"""{HEAD}
+from typing import NamedTuple
+
+class State(NamedTuple):
+    params: dict
+    mu: dict
+
+def layout():
+    return State(
+        params={{"w": S("data", "model")}},
+        mu={{"w": S()}},
+    )
+
+def update(state, x):
+    g = jax.grad(lambda p: jnp.sum(jnp.tanh(x @ p["w"]) ** 2))(state.params)
+    mu = jax.tree.map(lambda m, d: 0.9 * m + d, state.mu, g)
+    return State(jax.tree.map(lambda p, m: p - 0.1 * m, state.params, mu), mu)
+
+def main():
+    step_fn = jax.jit(update, in_shardings=(layout(), S("data")), out_shardings=layout())
+    return step_fn
+
+step = main()
+w = {{"w": jax.ShapeDtypeStruct((64, 256), jnp.float32)}}
+step_inputs = (State(w, w), jax.ShapeDtypeStruct((16, 64), jnp.float32))
+"""
+"""Moments that are whole on every device, in a state whose layout a function makes."""
+
+BATCH = f"""{HEAD}
+rows = NamedSharding(mesh, P("model"))
+
+def loss(w, x):
+    return jnp.sum(jnp.tanh(jnp.tanh(x @ w["a"]) @ w["b"]) ** 2)
+
+step = jax.jit(jax.grad(loss))
+w = {{"a": A(S(), 256, 256), "b": A(S(), 256, 256)}}
+step_inputs = (w, A(rows, 4096, 256))
+"""
+"""A batch that only two of eight devices divide among them."""

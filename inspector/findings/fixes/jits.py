@@ -32,7 +32,7 @@ def jit_of(report: Report) -> Placed | None:
         return None
     name = subject.function.rpartition(".")[2].rpartition(":")[2]
     files = dict.fromkeys((report.script, *own_files(report.program)))  # a script may only import what it hands on
-    found = [(file, jit) for file in files for jit in _jits(report, file, name)]
+    found = [(file, jit) for file in files for jit in dict.fromkeys(_jits(report, file, name))]
     return found[0] if len(found) == 1 else None
 
 
@@ -45,7 +45,7 @@ def _jits(report: Report, file: str, function: str) -> Iterator[ast.expr]:
                 call
             ):
                 yield call
-            case ast.Return(value=ast.Call(args=[ast.Name(id=name), *_]) as call) if name == function and _is_jit(call):
+            case ast.Call(args=[ast.Name(id=name), *_]) as call if name == function and name_of(call.func) == "jit":
                 yield call
 
 

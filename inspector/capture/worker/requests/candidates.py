@@ -46,7 +46,7 @@ class Requests:
     """The candidates of a module; results that are tied to arguments, and the data among these."""
 
     def __init__(self, lowered: Lowered) -> None:
-        self._lowered = lowered
+        self.lowered = self._lowered = lowered
         names, types = lowered.names, list(map(str, lowered.types))
         self.tied: dict[int, int] = {}
         by_path: set[int] = set()
@@ -73,14 +73,21 @@ class Requests:
                 if (other < number or len(_steps(parameter)) < len(steps))
                 and other != number
                 and types[other] == types[number]
-                and (own := _steps(parameter))
-                and _first(parameter) != _first(name)
+                and (own := self._leaf(parameter, name))
                 and len(own) <= len(steps)
                 and steps[-len(own) :] == own
             )
             owner = next(owners, None)
             if owner is not None and owner not in self.home:
                 self.home[number] = owner
+
+    @staticmethod
+    def _leaf(parameter: str, name: str) -> list[str]:
+        """The steps of a parameter's path that its moments have, too; in one state with them, those behind its name."""
+        own, steps = _steps(parameter), _steps(name)
+        if _first(parameter) != _first(name):
+            return own
+        return own[1:] if own and len(own) < len(steps) and own[0] != steps[0] else []
 
     def _data(self, state: set[int]) -> Iterator[int]:
         """Arguments with a batch dimension: those that no result claims by its path, all of one leading size."""
@@ -123,7 +130,12 @@ class Requests:
     def candidates(self, pricing: Pricing) -> Iterator[Candidate]:
         """All kinds, each change once; those that are likeliest to be mistakes first."""
         found = itertools.chain(
-            self._results(), self._homes(), self._batches(pricing), self._constraints(), self._arguments()
+            self._results(),
+            self._homes(),
+            self._inputs(),
+            self._batches(pricing),
+            self._constraints(),
+            self._arguments(),
         )
         yield from dict.fromkeys(found)
 
@@ -152,14 +164,36 @@ class Requests:
                 yield Candidate("c", self.with_results(specs))
 
     def with_results(self, specs: dict[int, Spec]) -> tuple[Change, ...]:
-        """Changes of arguments, and of the results that become them and were requested alike."""
+        """Changes of arguments, and of the results that become them and were requested, or constrained, alike."""
         lowered = self._lowered
         changes = [Change("argument", number, spec) for number, spec in specs.items()]
         for result, argument in self.tied.items():
-            now = lowered.results[result]
-            if argument in specs and now is not None and now.dims == lowered.arguments[argument].dims:
+            if argument not in specs:
+                continue
+            now, own = lowered.results[result], lowered.arguments[argument].dims
+            if now is not None and now.dims == own:
                 changes.append(Change("result", result, specs[argument]))
+            number = lowered.owner_of(result)
+            if number in lowered.constraints and self._requested(number).dims == own:
+                changes.append(Change("constraint", number, specs[argument]))
         return tuple(changes)
+
+    def _inputs(self) -> Iterator[Candidate]:
+        """All data with its batch over other axes."""
+        lowered = self._lowered
+        names = [name for name, size in lowered.axes.items() if size > 1]
+        for count in range(1, len(names) + 1):
+            for axes in itertools.combinations(names, count):
+                specs = {number: Spec((axes, *lowered.arguments[number].dims[1:])) for number in self.data}
+                changed = {
+                    number: spec for number, spec in specs.items() if spec.dims != lowered.arguments[number].dims
+                }
+                if changed and all(
+                    lowered.fits(spec.dims, lowered.types[number].shape)
+                    and not set(axes) & {axis for dim in spec.dims[1:] for axis in dim}
+                    for number, spec in changed.items()
+                ):
+                    yield Candidate("d", self.with_results(changed))
 
     def _arguments(self) -> Iterator[Candidate]:
         lowered = self._lowered
@@ -174,6 +208,9 @@ class Requests:
                 for spec in self._others(now, type):
                     if lowered.parts(spec) >= lowered.parts(now):
                         yield Candidate("d", self.with_results(dict.fromkeys(members, spec)))
+
+    def _requested(self, constraint: int) -> Spec:
+        return spec_in(str(self._lowered.operations[constraint].attributes["sharding"]))
 
     def groups(self) -> list[list[int]]:
         """The arguments that go together: those of all layers, and an optimizer's leaves with their parameters."""

@@ -121,9 +121,21 @@ class Lowered:
 
     def result_stack(self, number: int) -> tuple[Frame, ...]:
         """The user's frames of the operation that gives a result."""
-        ends = list(body_of(modules.main_of(self.module)).operations)[-1].operation.operands
-        owner = ends[number].owner
-        return () if isinstance(owner, ir.Block) else self.stack(self.operations.index(owner.operation))
+        owner = self.owner_of(number)
+        return () if owner is None else self.stack(owner)
+
+    def owner_of(self, result: int) -> int | None:
+        """The operation that gives a result; None where it is an argument."""
+        owner = self._ends[result].owner
+        return None if isinstance(owner, ir.Block) else self._numbers[owner.operation]
+
+    @cached_property
+    def _ends(self) -> list[Any]:
+        return list(list(body_of(modules.main_of(self.module)).operations)[-1].operation.operands)
+
+    @cached_property
+    def _numbers(self) -> dict[Any, int]:
+        return {operation: number for number, operation in enumerate(self.operations)}
 
     def is_forward(self, number: int) -> bool:
         """Return whether an operation is not of a backward pass."""

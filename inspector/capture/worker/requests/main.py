@@ -22,6 +22,9 @@ from .spec import spec_in
 MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
 """Shares by which bytes of arguments, of arguments and results, and operations may grow."""
 
+LESS_FLOPS = 0.9
+"""Share of the operations up to which a candidate is worth a trial, whatever it sends."""
+
 
 def main() -> None:
     """Read a job from standard input, and write the candidates that cost less than the program, the cheapest first.
@@ -67,13 +70,14 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
         except Exception:  # Shardy refuses some programs; what it cannot propagate is not advised
             failed += 1
             continue
-        if price.bytes < 0.995 * today.bytes and _is_allowed(price, today):
+        is_less = price.bytes < today.bytes or price.flops < LESS_FLOPS * today.flops
+        if is_less and _is_allowed(price, today):
             found.append((each, price))
     found.sort(key=lambda pair: (pair[1].bytes, pair[0].is_removal, len(pair[0].changes)))
     return {
         "today": today._asdict(),
         "failed": failed,
-        "candidates": [_written(lowered, each, price) for each, price in found],
+        "candidates": [_written(requests, each, price) for each, price in found],
     }
 
 
@@ -85,21 +89,28 @@ def _is_allowed(price: Price, today: Price) -> bool:
     )
 
 
-def _written(lowered: Lowered, candidate: Candidate, price: Price) -> dict[str, Any]:
-    changes = [_change(lowered, each) for each in candidate.changes]
-    return {"kind": candidate.kind, "changes": changes, "price": price.bytes}
+def _written(requests: Requests, candidate: Candidate, price: Price) -> dict[str, Any]:
+    changes = [_change(requests, each) for each in candidate.changes]
+    return {"kind": candidate.kind, "changes": changes, "price": price.bytes, "flops": price.flops}
 
 
-def _change(lowered: Lowered, change: Change) -> dict[str, Any]:
+def _change(requests: Requests, change: Change) -> dict[str, Any]:
     """A change in names: paths of arguments and results, frames of operations, and specs as JAX spells them."""
+    lowered = requests.lowered
     found: dict[str, Any] = {"kind": change.kind, "spec": None if change.spec is None else str(change.spec)}
     found["spelled"] = change.spec is None or change.spec.is_spelled
     if change.kind == "argument":
         return found | {"name": lowered.names[change.number], "now": str(lowered.arguments[change.number])}
     if change.kind == "result":
         now = lowered.results[change.number]
-        names = {"name": lowered.result_names[change.number], "now": None if now is None else str(now)}
-        return found | names | {"frames": [list(each) for each in lowered.result_stack(change.number)]}
+        home = requests.home.get(requests.tied.get(change.number, -1))
+        parameter = next((result for result, argument in requests.tied.items() if argument == home), None)
+        return found | {
+            "name": lowered.result_names[change.number],
+            "now": None if now is None else str(now),
+            "parameter": "" if parameter is None else lowered.result_names[parameter],
+            "frames": [list(each) for each in lowered.result_stack(change.number)],
+        }
     operation = lowered.operations[change.number]
     attributes = modules.attributes_of(operation)
     requested = str(spec_in(str(attributes["sharding"]))) if change.kind == "constraint" else None
