@@ -276,7 +276,7 @@ CEILINGS = {
     "inspector/diff": 2200,
     "inspector/evaluate": 3000,
     "inspector/execution_counts": 600,
-    "inspector/experiments": 1500,
+    "inspector/experiments": 1600,
     "inspector/findings": 9000,
     "inspector/ir": 1600,
     "inspector/links": 300,

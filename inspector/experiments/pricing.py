@@ -100,7 +100,8 @@ def prices(program: Program, python: str | None, seconds: float) -> Prices:
     try:
         today, flops = float(found["today"]["bytes"]), float(found["today"]["flops"])
         priced = Prices(today, flops, msgspec.convert(found["candidates"], tuple[PricedCandidate, ...]))
-        return replace(priced, candidates=tuple(sorted(priced.candidates, key=priced.spared, reverse=True)))
+        worth = [each for each in priced.candidates if priced.spared(each) > 0]
+        return replace(priced, candidates=tuple(sorted(worth, key=priced.spared, reverse=True)))
     except (TypeError, KeyError, msgspec.ValidationError):
         return Prices()
 

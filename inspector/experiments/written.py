@@ -264,7 +264,7 @@ def _in_out_shardings(report: Report, changes: Iterable[PricedChange]) -> Edits:
 
 
 def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]:
-    """What `out_shardings` has for parameters, in the place of what it has for others that have the same keys."""
+    """The expression that `out_shardings` has for parameters, in the place of that for others with the same keys."""
     jit = jit_of(report)
     given = None if jit is None else _out_shardings(jit)
     if jit is None or given is None:
@@ -343,9 +343,9 @@ def _named(node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
 def follow(
     program: Program, file: str, node: ast.expr, steps: list[str], *, into_names: bool = True
 ) -> tuple[ast.expr, list[str]]:
-    """The same, through functions of one return, and through names that the file assigns once.
+    """The same, through names that the file assigns once, and functions of one return that lead further along the path.
 
-    Without `into_names`, a name is followed only where that leads further along the path.
+    Without `into_names`, names are followed only where they do, too.
     """
     for _ in range(10):
         node, steps = _named(node, steps)
@@ -354,14 +354,15 @@ def follow(
             value = _value(program, file, node.id)
         elif steps and isinstance(node, ast.Call):
             value = _returned(program, file, name_of(node.func))
-        if value is None or not (into_names or len(follow(program, file, value, steps)[1]) < len(steps)):
+        is_name = into_names and isinstance(node, ast.Name)
+        if value is None or not (is_name or len(follow(program, file, value, steps)[1]) < len(steps)):
             break
         node = value
     return node, steps
 
 
 def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:
-    """What a function of a file returns, where it has one return."""
+    """The expression that a function of a file returns, where it has one return."""
     found = [
         inner.value
         for node in nodes_of(program, file)

@@ -128,15 +128,10 @@ class Requests:
         return (*open, *changes)
 
     def candidates(self, pricing: Pricing) -> Iterator[Candidate]:
-        """All kinds, each change once; those that are likeliest to be mistakes first."""
-        found = itertools.chain(
-            self._results(),
-            self._homes(),
-            self._inputs(),
-            self._batches(pricing),
-            self._constraints(),
-            self._arguments(),
-        )
+        """All kinds, each change once: the likeliest mistakes first, then the other kinds by turns."""
+        many = itertools.zip_longest(self._batches(pricing), self._constraints(), self._arguments())
+        kinds = (self._results(), self._homes(), self._inputs(), *many)
+        found = (each for kind in kinds for each in kind if each is not None)
         yield from dict.fromkeys(found)
 
     def _results(self) -> Iterator[Candidate]:

@@ -22,9 +22,6 @@ from .spec import spec_in
 MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
 """Shares by which bytes of arguments, of arguments and results, and operations may grow."""
 
-LESS_FLOPS = 0.9
-"""Share of the operations up to which a candidate is worth a trial, whatever it sends."""
-
 
 def main() -> None:
     """Read a job from standard input, and write the candidates that cost less than the program, the cheapest first.
@@ -61,22 +58,19 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
     """Return the price of the program, and the candidates that cost less, with their prices."""
     requests, pricing = Requests(lowered), Pricing(lowered)
     today = pricing.of(requests.pinned(()))
-    found, failed = [], 0
+    found = []
     for each in requests.candidates(pricing):
         if time.monotonic() > deadline:
             break
         try:
             price = pricing.of(requests.pinned(each.changes))
         except Exception:  # Shardy refuses some programs; what it cannot propagate is not advised
-            failed += 1
             continue
-        is_less = price.bytes < today.bytes or price.flops < LESS_FLOPS * today.flops
-        if is_less and _is_allowed(price, today):
+        if (price.bytes < today.bytes or price.flops < today.flops) and _is_allowed(price, today):
             found.append((each, price))
     found.sort(key=lambda pair: (pair[1].bytes, pair[0].is_removal, len(pair[0].changes)))
     return {
         "today": today._asdict(),
-        "failed": failed,
         "candidates": [_written(requests, each, price) for each, price in found],
     }
 
