@@ -8,11 +8,15 @@ from ..report import StoryStep
 
 
 class Candidate(Record, frozen=True):
-    """An edit to be tried. `is_other_data` where the script has other data with it, so that values cannot be equal."""
+    """An edit to be tried. `is_other_data` where the script has other data with it, so that values cannot be equal.
+
+    `is_spelling` where it says the same in other words: there is nothing to compare its values with.
+    """
 
     title: str
     edits: Edits = ()
     is_other_data: bool = False
+    is_spelling: bool = False
 
 
 class Reason(Record, frozen=True):

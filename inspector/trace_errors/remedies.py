@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from ..capture.model import Capture, Failure
 from ..experiments.edited import applied
 from ..ir.program import Program, file_on_disk
 from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
-from . import modes, placement, script_specs, sizes
+from . import modes, placement, renamed, script_specs, sizes
 from .candidates import Candidate, Reason
 from .failed import Failed
 from .problem import Problem
@@ -43,6 +44,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (modes.MANUAL, modes.explain_manual),
     (modes.UNBOUND, modes.explain_unbound),
     (modes.MAPPED, modes.explain_mapped),
+    (renamed.MISSING, renamed.explain_missing),
 )
 """Patterns of messages, and what explains them; those of errors in tracing alone are the `EXPLAINERS`."""
 
@@ -101,6 +103,8 @@ class Search:
         self._until = time.monotonic() + MAX_SECONDS
         self._runs = 0
         self._seen: set[tuple[tuple[str, bytes], ...]] = {()}
+        self.stopped: list[_Solution] = []
+        """Edits that end an error, but with which the script meets one that is not known."""
 
     def solutions(self, problem: Problem, reason: Reason) -> Iterator[_Solution]:
         """Yield the edits with which it runs: single ones first, then those that end one error after the other."""
@@ -117,7 +121,10 @@ class Search:
                     elif _is_another(here.run, run):
                         after = Problem(run, texts, self._script)
                         reason_after = reason_of(after)
-                        following += [] if reason_after is None else [(after, reason_after, done)]
+                        if reason_after is None or not any(each.edits for each in reason_after.candidates):
+                            self.stopped.append(_Solution(done, texts, run))
+                        else:
+                            following.append((after, reason_after, done))
             waiting = following
 
     def _untried(self, problem: Problem, reason: Reason) -> Iterator[tuple[Candidate, Texts]]:
@@ -154,6 +161,8 @@ class Search:
 
         What differs is compared with a run without checks, too: a body of shard_map may count its devices.
         """
+        if all(each.is_spelling for each in solution.candidates):
+            return Experiment("tried", "with other names for the same")
         is_other = any(each.is_other_data for each in solution.candidates)
         alone = self._runner.run(solution.texts, one=True)
         apart, compared = self._apart(solution, [alone, *([] if is_other else [self._original])])
@@ -251,8 +260,7 @@ def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
     refused: list[Fix] = []
     for solution in search.solutions(problem, reason):
         trial = search.trial(solution)
-        title = "; then ".join(dict.fromkeys(each.title for each in solution.candidates))
-        fix = Fix(title, edits_between(problem, solution), trial)
+        fix = _fix(problem, solution, trial)
         if not trial.helps:
             refused.append(fix)
             continue
@@ -263,10 +271,30 @@ def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
             break
     good.sort(key=lambda each: each[0])
     yield from (fix for _, fix in good)
+    if not good and search.stopped:
+        refused.insert(0, _stopped(problem, max(search.stopped, key=lambda each: _is_elsewhere(problem, each.run))))
     yield from refused
     titles = {fix.title for fix in (*refused, *(fix for _, fix in good))}
     ideas = dict.fromkeys(each.title for each in reason.candidates if each.title not in titles)
     yield from (Fix(title) for title in list(ideas)[: 0 if good else MAX_IDEAS])
+
+
+def _fix(problem: Problem, solution: _Solution, trial: Experiment) -> Fix:
+    title = "; then ".join(dict.fromkeys(each.title for each in solution.candidates))
+    return Fix(title, edits_between(problem, solution), trial)
+
+
+def _stopped(problem: Problem, solution: _Solution) -> Fix:
+    """Edits with which a script goes on, to an error that is not known."""
+    run = solution.run
+    where = f", {os.path.basename(run.stack[0].file)}:{run.stack[0].line}" if run.stack else ""
+    why = f"it ends this error; the next one is {run.error}: {run.said.partition(chr(10))[0]}{where}"
+    return _fix(problem, solution, Experiment("does not trace", why))
+
+
+def _is_elsewhere(problem: Problem, run: Run) -> bool:
+    """Return whether a run stops at another line than the problem did."""
+    return [(f.file, f.line) for f in run.stack[:1]] != [(f.file, f.line) for f in problem.stack[:1]]
 
 
 def _spec_axes(problem: Problem) -> set[str]:
