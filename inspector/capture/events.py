@@ -55,6 +55,7 @@ VALUES: dict[type[Event], tuple[str, str]] = {
     Summaries: ("values", "summaries"),
     sent.Timings: ("seconds", "timings"),
     sent.OtherPrograms: ("values", "others"),
+    sent.OtherResults: ("values", "other_results"),
     sent.Imported: ("files", "files"),
 }
 """The one field of an event, and the field of a Capture that holds its value."""

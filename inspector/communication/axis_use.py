@@ -17,6 +17,8 @@ from .weights import weights_of
 Kind = Literal["parameters", "optimizer state", "data"]
 
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
+_CONTAINER = re.compile(r"(?:(?:\.|\[')(?:params|parameters|weights|model|variables)(?:'\]|(?=[.\[])|$))+")
+"""Where a state has its parameters: `.params` of `state.params['w']`."""
 
 MOST = 0.5
 """Share of the bytes over an axis that shards batch and parameters from which it is used for these."""
@@ -45,21 +47,22 @@ def argument_kinds(
     """
     trained, trains = weights_of(program), context_of(program).differentiated
     known: list[tuple[tuple[str, ...], ShardedValue]] = []
-    for each in arguments:
-        steps = tuple(_STEP.findall(each.name))
+    paths = {each.name: tuple(_STEP.findall(each.name)) for each in arguments}
+    for each in sorted(arguments, key=lambda each: not _CONTAINER.match("".join(paths[each.name]))):
+        steps = paths[each.name]
         if not trains:
             yield "parameters" if steps else "data", each, None
             continue
         if each.name not in trained:
             yield "data", each, None
             continue
-        # Moments have the path of their parameter behind their own, and come after it.
+        # Moments have the path of their parameter in its container behind their own, and come after it.
         parameters = [
             other
             for own, other in known
             if each.type == other.type and (not own or steps[-len(own) :] == own) and each.name != other.name
         ]
-        known.append((steps, each))
+        known.append((tuple(_STEP.findall(_CONTAINER.sub("", "".join(steps)))), each))
         yield ("optimizer state", each, parameters[0]) if parameters else ("parameters", each, None)
 
 

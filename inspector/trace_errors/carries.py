@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...parsers.errors import readable
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..findings.fixes.calls import name_of, nodes_of
-from ..findings.fixes.edits import Placed, wrapped
+from ..findings.fixes.edits import Placed, together, wrapped
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed
 from .functions import element, functions_named, prefix_of, results_of
@@ -18,11 +18,11 @@ INITIAL = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, 
 """Position of the carried values in functions of jax.lax."""
 
 CARRY = re.compile(
-    r"The input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type (\S+),"
-    r" so the manual axis types do not match"
+    r"[Tt]he input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type"
+    r" (\S+), so the manual axis types do not match"
 )
 BRANCHES = re.compile(
-    r"The output of (\S+) has type (\S+) but the corresponding output of (\S+) has type (\S+),"
+    r"[Tt]he output of (\S+) has type (\S+) but the corresponding output of (\S+) has type (\S+),"
     r" so the manual axis types do not match"
 )
 _BRANCH = re.compile(r"^(\w+) is (\S+) at (.*):(\d+)$", re.MULTILINE)
@@ -31,14 +31,18 @@ _BRANCH = re.compile(r"^(\w+) is (\S+) at (.*):(\d+)$", re.MULTILINE)
 def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation:
     """Explain where the axis enters in the loop, and which cast the initial value needs."""
     name, before, after = said.groups()
-    axes = tuple(axis for axis in axes_in(after) if axis not in axes_in(before))
+    axes = _entering(before, after)
     steps = [step for axis in axes for step in failed.story_at(("scan", "while"), axis)]
     begins = StoryStep(f"{name} starts as {before}, and is {after} after one iteration", failed.place)
     return Explanation(
         f"{name} is a loop carry that starts without {', '.join(axes)} in its type and comes to vary over it",
         (*steps, begins),
-        tuple(_fixes(failed, name, axes)),
+        tuple(_fixes(failed, axes)),
     )
+
+
+def _entering(before: str, after: str) -> tuple[str, ...]:
+    return tuple(axis for axis in axes_in(after) if axis not in axes_in(before))
 
 
 def explain_branches(failed: Failed, said: re.Match[str]) -> Explanation:
@@ -66,16 +70,11 @@ def axes_in(type: str) -> tuple[str, ...]:
 
 def initial_carry(failed: Failed, name: str) -> tuple[ast.Call, Placed] | None:
     """Return the loop that failed, and what it starts with for a carry; None where that is not written."""
-    for file, call in failed.calls(INITIAL):
+    for call, (file, initial) in _initial(failed):
         function = name_of(call.func)
-        position, keyword = INITIAL[function]
-        given = [each.value for each in call.keywords if each.arg == keyword]
-        initial = given[0] if given else call.args[position] if position < len(call.args) else None
         path = name[name.index("[") :] if "[" in name else ""
         if function == "fori_loop" and path.startswith("[1]"):
             path = path.removeprefix("[1]")  # of the pair that it carries itself: the counter, and the user's value
-        if initial is None:
-            continue
         if path and isinstance(initial, ast.Name):
             initial = _assigned(failed, file, initial) or initial
         value = element(initial, path)
@@ -83,10 +82,23 @@ def initial_carry(failed: Failed, name: str) -> tuple[ast.Call, Placed] | None:
     return None
 
 
-def _fixes(failed: Failed, name: str, axes: tuple[str, ...]) -> Iterator[Fix]:
-    found = initial_carry(failed, name)
-    if found is not None:
-        yield from _casts(failed, prefix_of(found[0]), found[1], axes, "the initial carry")
+def _initial(failed: Failed) -> Iterator[tuple[ast.Call, Placed]]:
+    """The loops that failed, and all that they start with."""
+    for file, call in failed.calls(INITIAL):
+        position, keyword = INITIAL[name_of(call.func)]
+        given = [each.value for each in call.keywords if each.arg == keyword]
+        if given or position < len(call.args):
+            yield call, (file, given[0] if given else call.args[position])
+
+
+def _fixes(failed: Failed, axes: tuple[str, ...]) -> Iterator[Fix]:
+    """The components that start without axes cast where they are written, together; or all with which it starts."""
+    components = [(initial_carry(failed, each[1]), _entering(each[2], each[3])) for each in CARRY.finditer(failed.said)]
+    every = [(found, over) for found, over in components if found is not None]
+    whole = [(found, axes) for found in _initial(failed)][: 0 if len(every) == len(components) else 1]
+    for each in (every, whole):
+        casts = (_casts(failed, prefix_of(call), placed, over, "the initial carry") for (call, placed), over in each)
+        yield from (Fix(fixes[0].title, together(*(fix.edits for fix in fixes))) for fixes in zip(*casts, strict=True))
 
 
 def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator[Fix]:

@@ -16,10 +16,10 @@ from .functions import functions_named, results_of
 from .operands import failing, resharded_at, shardings
 
 CARRY = re.compile(
-    r"The input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type"
+    r"[Tt]he input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type"
     r" (\S+)\.\s"
 )
-BRANCHES = re.compile(r"The output of \S+ has type (\S+) but the corresponding output of \S+ has type (\S+)\.\s")
+BRANCHES = re.compile(r"[Tt]he output of \S+ has type (\S+) but the corresponding output of \S+ has type (\S+)\.\s")
 CONVOLUTION = re.compile(r"Please specify the output sharding via `out_sharding` parameter of `(\w+)`")
 MESHES = re.compile(
     r"(?:For primitive (\w+), context mesh|Got one mesh:?|mesh of) \w*Mesh\(([^)]*?)(?:, axis_types.*?)?\).*?"

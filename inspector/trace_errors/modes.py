@@ -88,12 +88,10 @@ def explain_unbound(problem: Problem, said: re.Match[str]) -> Reason | None:
         if frame is None or file != frame.file or (around is not None and not holds(around[1], call)):
             continue
         given = argument_of(call, 0 if name_of(call.func).startswith("axis_") else 1, "axis_name")
-        if isinstance(given, ast.Constant) and given.value == axis:
+        given = None if given is None else problem.followed(file, given)
+        # A name that is assigned nowhere is a parameter: the trial tells whether it was this axis.
+        if isinstance(given, ast.Name) or (isinstance(given, ast.Constant) and given.value == axis):
             places.append((file, call))
-        elif isinstance(given, ast.Name) and not isinstance(problem.followed(file, given), ast.Name):
-            followed = problem.followed(file, given)
-            if isinstance(followed, ast.Constant) and followed.value == axis:
-                places.append((file, call))
     edits: list[Edit] = []
     for file, call in places:
         name = name_of(call.func)
@@ -127,13 +125,13 @@ def explain_mapped(problem: Problem, said: re.Match[str]) -> Reason:
     names = tuple(re.findall(r"\w+", axes))
     candidates = []
     for file, node in problem.expressions[:4]:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and name_of(node.func.func) == "vmap":
+        if isinstance(node, ast.Call):
             for argument in node.args:
                 edits = wrapped((file, argument), "jax.sharding.reshard(", f", {problem.spec_text([names])})")
                 candidates.append(Candidate(f"shard {ast.unparse(argument)} over {axes} as well", edits))
     step = StoryStep(f"one argument is sharded over {axes} in the mapped dimension, another is not", problem.place)
     title = "the arguments of vmap are sharded differently in the mapped dimension"
-    return Reason(title, "", (step,), tuple(candidates))
+    return Reason(title, "", (step,), (*candidates, *automatic(problem)))
 
 
 def automatic(problem: Problem) -> Iterator[Candidate]:

@@ -104,7 +104,10 @@ def explain_deleted(problem: Problem, said: re.Match[str]) -> Reason:
     """Explain an array that is used after it was donated."""
     gone = [each for each in problem.arguments if each.kind == "deleted"]
     used = {node.id for _, top in problem.expressions for node in ast.walk(top) if isinstance(node, ast.Name)}
-    named = next((each.name for each in (*(g for g in gone if g.root in used), *gone)), "")
+    near = [each for each in gone if each.root in used]
+    if problem.place.frame is not None and problem.place.frame.function.endswith("<lambda>"):  # of a tree's leaves
+        near.sort(key=lambda each: each.name == each.root)
+    named = next((each.name for each in (*near, *gone)), "")
     root = re.split(r"[\[.]", named, maxsplit=1)[0] if named else ""
     title = f"{named or 'an array'} was donated to an earlier call, which has reused its buffer"
     candidates = [*_without_donation(problem, root)]

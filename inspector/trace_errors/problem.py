@@ -181,11 +181,21 @@ class Problem:
             entries.pop()
         return f"{self.spec_name}({', '.join(entries)})"
 
+    def spec_like(self, call: ast.Call, spec: Sequence[Sequence[str]]) -> str:
+        """A spec as one is written: by its class, or by the user's helper, which takes as many entries."""
+        text = self.spec_text(spec)
+        if name_of(call.func) in (*SPECS, self.spec_name):
+            return text
+        written = ast.parse(text, mode="eval").body
+        assert isinstance(written, ast.Call)
+        entries = [*map(ast.unparse, written.args), *["None"] * len(call.args)]
+        return f"{ast.unparse(call.func)}({', '.join(entries[: len(call.args)])})"
+
     def specs(self, wanted: Sequence[Sequence[str]]) -> Iterator[tuple[str, ast.Call]]:
-        """The places where such a spec is written, those at the error first."""
-        names = (*SPECS, self.spec_name)
+        """The places where such a spec is written, those at the error first: also as the names for a helper."""
         shortest = _trimmed(wanted)
-        for file, call in self.calls(*names):
+        helpers = (node.name for _, node in self.nodes if isinstance(node, ast.FunctionDef)) if shortest else ()
+        for file, call in self.calls(*SPECS, self.spec_name, *helpers):
             entries = entries_of(call)
             if entries is not None and (entries == list(wanted) or _trimmed(entries) == shortest):
                 yield file, call

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..findings.fixes.calls import name_of
-from ..findings.fixes.edits import Edits, extent, instead, together, wrapped
+from ..findings.fixes.edits import Edits, Placed, extent, instead, together, wrapped
 from ..report import Edit, StoryStep
+from ..units import plural
 from .candidates import Candidate, Reason
 from .explicit_specs import spec_of, text_of
 from .problem import ARRAYS, SPECS, Problem, entries_of, without_keyword
-from .sizes import placements
+from .sizes import placed_by_leaf, placements
 
 RANK = re.compile(
     r"spec=P(?:artitionSpec)?\((?P<spec>(?:[^()]|\([^()]*\))*)\)[^:]*? is only valid for values of rank at least"
@@ -62,9 +63,8 @@ def explain_rank(problem: Problem, said: re.Match[str]) -> Reason:
     argument = next((each.name for each in _used(problem) if len(each.shape) == rank and each.kind in ARRAYS), "")
     what = argument or "the value"
     short = problem.spec_text(spec[:rank])
-    step = StoryStep(
-        f"{what} has {rank} dimensions, the spec {text_of(tuple(spec))} at least {said['least']}", problem.place
-    )
+    least = f"the spec {text_of(tuple(spec))} at least {said['least']}"
+    step = StoryStep(f"{what} has {plural(rank, 'dimension')}, {least}", problem.place)
     candidates: list[Candidate] = []
     title = f"use {short} for {what}: one entry for each dimension"
     for file, call, sharding in placements(problem):
@@ -98,7 +98,7 @@ def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr) -> 
     if any(each.name == subject for each in problem.arguments):
         yield Candidate(title, instead((file, sharding), cut.format(subject)))
     else:
-        yield Candidate(title, instead((file, sharding), f"jax.tree.map(lambda leaf: {cut.format('leaf')}, {subject})"))
+        yield Candidate(title, placed_by_leaf(file, call, call.args[0], sharding, cut.format("leaf")))
 
 
 def _at_helper(problem: Problem, length: int, title: str) -> Iterator[Candidate]:
@@ -132,7 +132,10 @@ def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:
         words = (
             f"keep {axis!r} for dimension {next((d for d in dims if d != left_out), left_out)}, and not for {left_out}"
         )
-        candidates += [Candidate(words, instead(placed, problem.spec_text(kept))) for placed in problem.specs(spec)]
+        candidates += [
+            Candidate(words, instead(placed, problem.spec_like(placed[1], kept))) for placed in problem.specs(spec)
+        ]
+        candidates += [Candidate(words, instead(each, "None")) for each in _logical(problem, spec, left_out)]
         for file, call in problem.expressions[:3]:
             match call:
                 case ast.Call(args=args):
@@ -141,6 +144,48 @@ def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:
                         candidates.append(Candidate(words, instead((file, names[left_out]), "None")))
     step = StoryStep(f"dimensions {' and '.join(map(str, dims))} are both to be sharded over {axis!r}", problem.place)
     return Reason(title, "", (step,), tuple(candidates))
+
+
+def _logical(problem: Problem, spec: Sequence[Sequence[str]], dim: int) -> Iterator[Placed]:
+    """The logical name of a dimension where all of them are written out, then its axis in the table of rules."""
+    rules: dict[object, Placed] = {}
+    for file, node in problem.nodes:
+        for name, value in _pairs(node):
+            rules.setdefault(name, (file, value))
+    axes = {name: tuple(_texts(value)) for name, (_, value) in rules.items()}
+    found = [
+        (file, node.elts[dim])
+        for file, node in problem.nodes
+        if isinstance(node, ast.Tuple | ast.List) and len(node.elts) == len(spec)
+        if [axes.get(_constant(each), ()) for each in node.elts] == list(spec)
+    ]
+    yield from found
+    names = dict.fromkeys(_constant(node) for _, node in found)
+    yield from (rules[name] for name in names)
+
+
+def _constant(node: ast.expr) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _pairs(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The rules of a table, as a dict or a sequence of pairs."""
+    match node:
+        case ast.Dict(keys=keys, values=values):
+            pairs = list(zip(keys, values, strict=True))
+        case ast.Tuple(elts=[ast.Tuple(), *_] as elements) | ast.List(elts=[ast.Tuple(), *_] as elements):
+            pairs = [
+                (each.elts[0], each.elts[1]) for each in elements if isinstance(each, ast.Tuple) and len(each.elts) == 2
+            ]
+        case _:
+            return
+    yield from (
+        (key.value, value) for key, value in pairs if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    )
+
+
+def _texts(node: ast.expr) -> Iterator[str]:
+    return (each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str))
 
 
 def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..findings.fixes.calls import name_of
-from ..findings.fixes.edits import Edits, Placed, instead, together, wrapped
+from ..findings.fixes.edits import Edits, Placed, instead, parenthesized, together, wrapped
 from ..report import Edit, StoryStep
 from .candidates import Candidate, Reason
 from .explicit_specs import spec_of, text_of
@@ -45,6 +45,7 @@ class _Uneven:
         self.sizes = sizes
         self.path = (found.get("name") or found.get("path") or "").strip()
         self.is_result = "output" in (found.get("what") or "")
+        self.is_mapped = bool(found.get("name"))
         self.argument = self._argument()
 
     def _argument(self) -> str:
@@ -52,22 +53,28 @@ class _Uneven:
         named = [each for each in alike if self.path and each.name.endswith(self.path)]
         used = {node.id for _, top in self.problem.expressions for node in ast.walk(top) if isinstance(node, ast.Name)}
         near = [each for each in alike if each.root in used]
-        leaves = [each for each in near if "[" in each.name or "." in each.name] if self._is_mapped else []
+        leaves = [each for each in near if "[" in each.name or "." in each.name] if self._is_of_tree else []
         found = next((each.name for each in (*named, *leaves, *near)), self.path)
         return found or next((each.name for each in alike), "") or self._result()
 
     def _result(self) -> str:
-        """A result by the key of its sharding in a dict."""
-        places = [call for _, call in self.problem.specs(self.spec)]
+        """A result by the key of its sharding in a dict, or by its keyword."""
+        places, found = [call for _, call in self.problem.specs(self.spec)], list[str]()
         for _, node in self.problem.nodes:
-            if isinstance(node, ast.Dict):
-                for key, value in zip(node.keys, node.values, strict=True):
-                    if isinstance(key, ast.Constant) and any(each in places for each in ast.walk(value)):
-                        return f"result[{key.value!r}]"
-        return ""
+            match node:
+                case ast.Dict(keys=keys, values=values):
+                    named = [
+                        (f"result[{ast.unparse(key)}]", value) for key, value in zip(keys, values, strict=True) if key
+                    ]
+                case ast.Call(keywords=keywords) if name_of(node.func) not in ("jit", "partial", "pjit"):
+                    named = [(f"result.{each.arg}", each.value) for each in keywords]
+                case _:
+                    continue
+            found += [name for name, value in named if any(each in places for each in ast.walk(value))]
+        return found[0] if len(found) == 1 else ""
 
     @property
-    def _is_mapped(self) -> bool:
+    def _is_of_tree(self) -> bool:
         """True of a function that is called for each leaf of a tree."""
         return any(
             isinstance(node, ast.Call) and name_of(node.func) in ("map", "tree_map", "map_with_path")
@@ -106,15 +113,19 @@ def explain(problem: Problem, said: re.Match[str]) -> Reason:
 def _candidates(uneven: _Uneven) -> Iterator[Candidate]:
     yield from _fewer_axes(uneven)
     whole = [*_other_dimension(uneven), *_whole(uneven)] if uneven.size < uneven.parts else [*_whole(uneven)]
+    if uneven.size > uneven.parts and uneven.is_mapped:
+        yield from _padded(uneven)
     if uneven.is_weight:
         yield from _by_leaf(uneven)
         yield from whole
         yield from _rounded(uneven)
+    elif uneven.size == 1:
+        yield from whole
     elif uneven.problem.in_loop():
         yield from _by_rows(uneven)
         yield from _without_rest(uneven)
+        yield from _smaller_mesh(uneven)
         yield from _rounded(uneven)
-    elif uneven.size == 1:
         yield from whole
     else:
         yield from _padded(uneven)
@@ -130,8 +141,10 @@ def _with_entry(uneven: _Uneven, axes: tuple[str, ...]) -> list[tuple[str, ...]]
 
 def _written(uneven: _Uneven, spec: Sequence[Sequence[str]], title: str) -> Iterator[Candidate]:
     problem = uneven.problem
-    for placed in problem.specs(uneven.spec):
-        yield Candidate(title, instead(placed, problem.spec_text(spec)))
+    places = [(placed, problem.spec_like(placed[1], spec)) for placed in problem.specs(uneven.spec)]
+    yield from (Candidate(title, instead(*each)) for each in places)
+    if len(places) > 1:  # an argument, and the result that is like it
+        yield Candidate(title, together(*(instead(*each) for each in places)))
     # A helper that makes the spec of names is called with them.
     for file, call in problem.expressions[1:2]:
         if isinstance(call, ast.Call):
@@ -189,14 +202,14 @@ def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
     """Each leaf of a tree sharded if it can be."""
     problem = uneven.problem
     for file, call, sharding in placements(problem):
-        subject = ast.unparse(call.args[0]) if call.args else "x"
+        values = call.args if name_of(call.func) == "device_put" else call.args[1:]
+        if not values:
+            return
+        subject = ast.unparse(values[0])
         text, spec = ast.unparse(sharding), problem.spec_name
-        is_named = isinstance(sharding, ast.Name)
-        mesh = f"{text}.mesh" if is_named else None
+        mesh = f"{parenthesized(text)}.mesh"
         if isinstance(sharding, ast.Call) and name_of(sharding.func) == "NamedSharding" and sharding.args:
             mesh = ast.unparse(sharding.args[0])
-        if mesh is None:
-            return
         otherwise = f"{problem.named('NamedSharding')}({mesh}, {spec}())"
         title = f"shard the leaves whose dimension {uneven.dim} the devices divide, and keep the others whole"
         is_leaf = any(each.name == subject for each in problem.arguments)
@@ -204,8 +217,16 @@ def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
             chosen = f"{text} if {_condition(uneven, subject)} else {otherwise}"
             yield Candidate(title, instead((file, sharding), chosen))
         else:
-            chosen = f"jax.tree.map(lambda leaf: {text} if {_condition(uneven, 'leaf')} else {otherwise}, {subject})"
-            yield Candidate(title, instead((file, sharding), chosen))
+            chosen = f"{text} if {_condition(uneven, 'leaf')} else {otherwise}"
+            yield Candidate(title, placed_by_leaf(file, call, values[0], sharding, chosen))
+
+
+def placed_by_leaf(file: str, call: ast.Call, tree: ast.expr, sharding: ast.expr, chosen: str) -> Edits:
+    """The placement of a tree as one of each leaf, with a sharding that is chosen for it."""
+    texts = {id(tree): "leaf", id(sharding): chosen}
+    named = [*(("", each) for each in call.args), *((f"{each.arg}=", each.value) for each in call.keywords)]
+    given = ", ".join(f"{name}{texts.get(id(each), ast.unparse(each))}" for name, each in named)
+    return instead((file, call), f"jax.tree.map(lambda leaf: {ast.unparse(call.func)}({given}), {ast.unparse(tree)})")
 
 
 def _by_rows(uneven: _Uneven) -> Iterator[Candidate]:
@@ -254,11 +275,18 @@ def _padded(uneven: _Uneven) -> Iterator[Candidate]:
         for argument in node.args:
             if ast.unparse(argument) == uneven.argument or len(node.args) == 1:
                 edits = wrapped((file, argument), "jnp.pad(", f", ({pad}))")
-                back = "" if uneven.dim else f"[:{uneven.size}]"
                 title = f"pad {ast.unparse(argument)} with {more} rows of zeros"
-                sliced: Edits = wrapped((file, node), "", back)
-                yield Candidate(f"{title}, and slice the result", together(edits, sliced))
+                if not uneven.dim and _has_rows(uneven):
+                    sliced: Edits = wrapped((file, node), "", f"[:{uneven.size}]")
+                    yield Candidate(f"{title}, and slice the result", together(edits, sliced))
                 yield Candidate(title, edits)
+
+
+def _has_rows(uneven: _Uneven) -> bool:
+    """Return whether the result has the dimension, too, as far as the out_specs of a shard_map tell."""
+    calls = [call for _, call in uneven.problem.calls("shard_map")]
+    specs = [each.value for call in calls for each in call.keywords if each.arg == "out_specs"]
+    return not specs or any(repr(axis) in ast.unparse(each) for each in specs for axis in uneven.axes)
 
 
 def _smaller_mesh(uneven: _Uneven) -> Iterator[Candidate]:

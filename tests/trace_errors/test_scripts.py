@@ -52,6 +52,30 @@ def test_the_first_remedy_runs_under_plain_jax(name: str, tmp_path: Path) -> Non
         assert ended.returncode == status, ended.stderr.decode()[-2000:]
 
 
+PROGRAMS = {
+    "loader_of_trainer": ("batch", "jax.tree.map(lambda leaf: jax.device_put(leaf, self.batch_sharding if"),
+    "lstm_carry": ("init = (", "pcast(jnp.zeros(xs.shape[1:]), ('data',), to='varying'), jax.lax.pcast("),
+    "rules_table": ("jax.device_put", '"wi": ("embed", None)'),
+    "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
+}
+"""A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_edits_in_the_users_own_forms(name: str) -> None:
+    line, words = PROGRAMS[name]
+    script = Path(__file__).parent / "programs" / f"{name}.py"
+    found = explained_run(Command(str(script), devices=8))
+    assert found is not None
+    assert found.where.line is not None
+    assert line in script.read_text().splitlines()[found.where.line - 1]
+    assert found.fixes[0].helps
+    text = applied(SourceFile(str(script), script.read_bytes()), list(found.fixes[0].edits))
+    assert text is not None
+    assert words in text.decode()
+
+
 @pytest.mark.once
 def test_values_that_differ() -> None:
     """Rounding does not count, the shape of what is printed does, that of a variable does not."""

@@ -308,6 +308,23 @@ class OtherPrograms:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherResult:
+    """A result of another program of the script: its path and type, and the spec that it came out with, if any."""
+
+    program: str
+    path: str
+    type: str
+    spec: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherResults:
+    """The large results of the first calls of the others that have several devices, or arguments sharded over them."""
+
+    values: tuple[OtherResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Nothing more comes, and all went well."""
 
@@ -338,8 +355,8 @@ class Timings:
 Event = (
     Schema | Hello | Script | Imported | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs
     | ClosedOver | Memory | Peak | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Summaries
-    | Reference | Gradients | Validation | Devices | Failure | OtherPrograms | End | Stdout | Stderr | Timings
-    | TraceEvent
+    | Reference | Gradients | Validation | Devices | Failure | OtherPrograms | OtherResults | End | Stdout | Stderr
+    | Timings | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}

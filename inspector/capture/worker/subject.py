@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import CellType, FrameType, MethodType
+from types import CellType, FrameType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -122,8 +122,12 @@ def described_meshes(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> lis
 
 
 def meshes_in_namespace(namespace: Mapping[str, Any]) -> Iterator[Any]:
-    """The meshes among a script's globals, alone or in a sharding."""
-    return _meshes_among(list(namespace.values()), Mesh)
+    """The meshes among a script's variables: alone, in a sharding, or one level inside of an object or a container."""
+    for value in list(namespace.values()):
+        held = value if is_a(value, (tuple, list, dict)) else attribute(value, "__dict__")
+        values = list(held.values()) if is_a(held, dict) else held if is_a(held, (tuple, list)) else ()
+        is_module = is_a(value, ModuleType) and not failures.is_users(str(attribute(value, "__file__")))
+        yield from _meshes_among((value, *(() if is_module else values)), Mesh)
 
 
 def meshes_in_frames() -> Iterator[Any]:

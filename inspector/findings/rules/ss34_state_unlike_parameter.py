@@ -1,4 +1,4 @@
-"""SS34: optimizer state that devices hold in copies, while its parameter is sharded."""
+"""SS34: optimizer state that devices hold in copies, or in other blocks, while its parameter is sharded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pair = tuple[ShardedValue, ShardedValue]
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """The state that lacks axes of its parameter, by these axes."""
+    """The state that lacks axes of its parameter, or has them in other dimensions, by these axes."""
     arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
     groups: dict[tuple[str, ...], list[Pair]] = {}
     for _, state, parameter in argument_kinds(report.program, arguments):
@@ -27,8 +27,8 @@ def check(report: Report) -> Iterator[Finding]:
 def _missing(state: ShardedValue, parameter: ShardedValue) -> tuple[str, ...]:
     if state.sharding is None or parameter.sharding is None or state.sharding.mesh != parameter.sharding.mesh:
         return ()
-    own = {axis.name for axis in state.sharding.sharded}
-    return tuple(axis.name for axis in parameter.sharding.sharded if axis.name not in own)
+    pairs = zip(state.sharding.dims, parameter.sharding.dims, strict=False)
+    return tuple(axis.name for own, wanted in pairs for axis in wanted.axes if axis not in own.axes)
 
 
 def _extra(state: ShardedValue, parameter: ShardedValue) -> int:
@@ -42,10 +42,13 @@ def _found(axes: tuple[str, ...], pairs: list[Pair]) -> Finding:
     names = with_more(state.name, len(pairs))
     extra = sum(_extra(*pair) for pair in pairs)
     over = ", ".join(axes)
+    differs = f"not sharded over {over}, as {parameter.name} is: {format_bytes(extra)} more per device"
+    if not extra:
+        differs = f"sharded as {state.spec}, but {parameter.name} as {parameter.spec}"
     return finding(
         RULE,
         FindingPlace(state.name, state.source, state.stage, state.span),
-        f"{names}: not sharded over {over}, as {parameter.name} is: {format_bytes(extra)} more per device",
+        f"{names}: {differs}",
         confidence="proved",
         subject=state.name,
         axes=axes,
@@ -62,9 +65,10 @@ RULE = Rule(
     id="SS34",
     slug="state-unlike-parameter",
     severity="warning",
-    finds="Optimizer state that is not sharded over an axis over which its parameter is.",
+    finds="Optimizer state that is not sharded over an axis over which its parameter is, or not in the same dimension.",
     why="Moments are as large as parameters, and two of them twice as large: FSDP saves memory only if they are"
-    " sharded, too. jit(optimizer.init) returns zeros that depend on no parameter, which come out whole.",
+    " sharded, too; in other blocks, each step reshards them. jit(optimizer.init) returns zeros that depend on no"
+    " parameter, which come out whole.",
     proof="The shardings of both after propagation. A part of the state has the type of its parameter, the end of its"
     " path, and comes back updated by the gradient, as the parameter does.",
     faulty="""state = jax.jit(optimizer.init)(params)""",

@@ -19,15 +19,17 @@ def check(report: Report) -> Iterator[Finding]:
         return
     held.sort(key=lambda pair: -(pair[1].bytes or 0))
     first, size = held[0][0], known_sum(type.bytes for _, type in held)
-    arrays = with_more(f"{first.type} as {first.spec}", len(held))
+    name = "" if first.path.startswith("constant ") else first.path
+    arrays = with_more(name or f"{first.type} as {first.spec}", len(held))
+    size_of_one = f" ({first.type}, {first.spec})" if name else ""
     yield finding(
         RULE,
         FindingPlace(capture.subject.function, SourcePosition()),
-        f"{capture.subject.function} closes over {arrays}: a constant, whole on each device",
+        f"{capture.subject.function} closes over {arrays}{size_of_one}: a constant, whole on each device",
         confidence="proved",
-        subject=first.type,
+        subject=name or first.type,
         evidence=(
-            ("closed over", ", ".join(f"{each.type} as {each.spec}" for each, _ in held[:6])),
+            ("closed over", ", ".join(f"{each.path} {each.type} as {each.spec}" for each, _ in held[:6])),
             ("per device", f"{format_bytes(size or 0)} in {plural(len(held), 'constant')}, in the program itself"),
         ),
         fixes=advice("pass it as an argument: arguments keep their shardings"),

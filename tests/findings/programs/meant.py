@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 import shardscope
 
 mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
-rows, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
+rows, columns, whole = (NamedSharding(mesh, P(*spec)) for spec in (("data",), (None, "data"), ()))
 X, Y = np.ones((64, 256), np.float32), np.ones((64, 128), np.float32)
 RULES = ("SS32", "SS33", "SS34", "SS35", "SS36", "SS37")
 
@@ -54,6 +54,23 @@ def microbatches(p, xs, ys):
     return jax.lax.scan(lambda p, batch: (sgd(p, *batch), None), p, (xs, ys))[0]
 
 
+def of_state(state, x, y):
+    params, mu = momentum(state["params"], state["mu"], x, y)
+    return {"params": params, "mu": mu}
+
+
+def state_of(moments):
+    return {"mu": moments, "params": sharded}
+
+
+class Index:
+    def __init__(self):
+        self.vectors = placed(np.ones((512, 256), np.float32), rows)
+
+    def scores(self, queries):
+        return queries @ self.vectors.T
+
+
 def mapped(p, x, y):
     gradients = jax.shard_map(
         lambda p, x, y: jax.lax.pmean(jax.grad(loss)(p, x, y), "data"),
@@ -79,13 +96,17 @@ CASES = {
     "replicated batch": ("SS33", "x", jax.jit(sgd), (copied, *placed((X, Y), whole))),
     "moments whole": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), whole), x, y)),
     "zeros whole": ("SS35", "result[0]['w1']", jax.jit(zeros_of, out_shardings=(None, rows)), (sharded,)),
-    "batch closed over": ("SS36", "f32[64,256]", with_batch, (copied,)),
-    "weights closed over": ("SS36", "f32[256,512]", of_weights, (x,)),
+    "moments in other blocks": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), columns), x, y)),
+    "moments of a state": ("SS34", "state['mu']['w1']", jax.jit(of_state), (state_of(copied), x, y)),
+    "batch closed over": ("SS36", "x", with_batch, (copied,)),
+    "weights closed over": ("SS36", "sharded['w1']", of_weights, (x,)),
+    "vectors of an object": ("SS36", "self.vectors", jax.jit(Index().scores), (x,)),
     "pinned": ("SS37", "result['w1']", jax.jit(sgd, out_shardings=whole), (sharded, x, y)),
     # the same as they should be
     "data parallel": ("", "", jax.jit(sgd), (copied, x, y)),
     "fsdp": ("", "", jax.jit(sgd, out_shardings=rows), (sharded, x, y)),
     "moments sharded": ("", "", jax.jit(momentum), (sharded, placed(zeros(init()), rows), x, y)),
+    "moments of a state sharded": ("", "", jax.jit(of_state), (state_of(sharded), x, y)),
     "moments sharded alone": ("", "", jax.jit(momentum), (copied, placed(zeros(init()), rows), x, y)),
     "initialized": ("", "", jax.jit(init, out_shardings=rows), ()),
     "optimizer's init": ("", "", jax.jit(zeros, out_shardings=rows), (sharded,)),

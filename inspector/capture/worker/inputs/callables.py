@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
-from types import MethodType
+from collections.abc import Callable, Iterator, Mapping
+from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +15,7 @@ from ...protocol.events import Value
 from ...protocol.request import UsageError
 from ..own_jit import jax_jit
 from ..program.avals import spec_text, type_text
+from ..script_objects import attribute, is_a
 from . import wrappers
 from .paths import argument_path
 from .resolve import Resolved
@@ -22,6 +23,9 @@ from .wrappers import is_jitted
 
 CONCRETE = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
 """Raised where Python wants the value of what is traced; the first for integers and booleans, too."""
+
+MAX_REACH = 5
+"""Steps from a function to the arrays that it closes over."""
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -187,13 +191,55 @@ def _named_by_position(
     return found
 
 
-def sharded_constants(jaxpr: Any) -> tuple[Value, ...]:
-    """The arrays in a closed jaxpr that are sharded."""
+def sharded_constants(jaxpr: Any, function: Any) -> tuple[Value, ...]:
+    """The arrays in a closed jaxpr that are sharded, by the names that the traced function has for them."""
     held = [array for array in jaxpr.consts if isinstance(array, jax.Array) and not array.is_fully_replicated]
+    names = _names_of(function, {id(array) for array in held}) if held else {}
     return tuple(
-        Value(f"constant {number}", type_text(jax.typeof(array)), spec_text(array.sharding))
+        Value(names.get(id(array), f"constant {number}"), type_text(jax.typeof(array)), spec_text(array.sharding))
         for number, array in enumerate(held)
     )
+
+
+def _names_of(function: Any, wanted: set[int]) -> dict[int, str]:
+    """Names of arrays, by id, in the variables of a function, and in those of functions and objects among them."""
+    found: dict[int, str] = {}
+    level: list[tuple[str, Any]] = [("", function)]
+    for _ in range(MAX_REACH):
+        following: list[tuple[str, Any]] = []
+        for name, value in level:
+            following += _variables_of(name, value)
+            if is_a(value, (jax.Array, tuple, list, dict)):
+                for path, leaf in jax.tree_util.tree_leaves_with_path(value):
+                    if id(leaf) in wanted:
+                        found.setdefault(id(leaf), name + jax.tree_util.keystr(path))
+        level = list({id(value): (name, value) for name, value in reversed(following)}.values())[::-1]
+    return found
+
+
+def _variables_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The variables that a function sees, or the attributes of an object."""
+    code = attribute(value, "__code__")
+    if is_a(value, MethodType):
+        yield from (("self", value.__self__), ("", value.__func__))
+    elif is_a(value, functools.partial):
+        yield name, value.func
+    elif code is not None:
+        used = attribute(value, "__globals__") or {}
+        yield from ((each, used[each]) for each in code.co_names if each in used)
+        cells = zip(code.co_freevars, attribute(value, "__closure__") or (), strict=False)
+        yield from ((each, held) for each, cell in cells if (held := _content(cell)) is not None)
+    elif not is_a(value, (type, ModuleType, jax.Array)):
+        held = attribute(value, "__dict__")
+        yield from ((f"{name}.{each}", inner) for each, inner in (held.items() if is_a(held, dict) else ()))
+    yield from ((name, inner) for each in ("__wrapped__",) if (inner := attribute(value, each)) is not None)
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
 
 
 def refuse_dead(found: Resolved, place: str, jaxpr: Any) -> None:

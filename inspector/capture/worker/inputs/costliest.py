@@ -11,13 +11,13 @@ import re
 import sys
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ...protocol.events import OtherProgram, OtherPrograms
+from ...protocol.events import OtherProgram, OtherPrograms, OtherResult, OtherResults
 from ...protocol.request import Request, UsageError, split_function
 from ...protocol.trace import CompiledProgram, TraceOptions
 from ..channel import Channel
@@ -38,6 +38,9 @@ TRACING, MAPPING = "jax._src.pjit", "jax._src.shard_map"
 MIN_CALLS = 3
 """Calls of one program after which a script may only repeat what it has done."""
 
+MIN_ELEMENTS = 1024
+"""Elements of a result that other programs may receive otherwise than it was made."""
+
 MIN_SECONDS = 2.0
 """Seconds without a new program after which it does; or half of the time until the last, if that is longer."""
 
@@ -54,6 +57,8 @@ class _Seen:
     sent: int = 0
     flops: float = 0.0
     calls: int = 0
+    paths: tuple[str, ...] = ()
+    results: tuple[OtherResult, ...] = ()
 
 
 @dataclass
@@ -113,6 +118,7 @@ class _Observer:
 
     def compiled(self, program: CompiledProgram, lowering: Lowering, executable: Any) -> None:
         from ..subject import meshes_in_context, meshes_in_frames
+        from ..tracing.origins import names_of as paths_of
         from .calls import names_of
 
         self.meshes |= dict.fromkeys(meshes_in_frames())
@@ -125,12 +131,18 @@ class _Observer:
         mesh = next((mesh for mesh in meshes_in_context() if hasattr(mesh, "devices")), None)
         call = None if call is None else _weakly(call)
         self.seen[program.number] = _Seen(program, call, mesh, executable, self.mapped is not None)
+        is_sharded = program.devices > 1 or any("'" in (each.spec or "") for each in program.arguments)
+        if not program.internal and is_sharded and "closed_jaxpr" in lowering.arguments:
+            self.seen[program.number].paths = tuple(paths_of(lowering)[1])
 
     def called(self, number: int, results: Any) -> None:
         seen = self.seen.get(number)
         if seen is None or self.is_over:
             return
         seen.calls += 1
+        if seen.paths:
+            seen.results = tuple(_results(seen, results))
+            seen.paths = ()
         self.unfinished = self.mapped
         if not seen.program.internal:
             self.may_only_repeat(results)
@@ -168,6 +180,20 @@ class _Observer:
             return each.sent * max(each.calls, 1), each.flops * max(each.calls, 1)
 
         return sorted(own, key=cost, reverse=True)
+
+
+def _results(seen: _Seen, results: Any) -> Iterator[OtherResult]:
+    """The large results of a call, as they are sharded."""
+    import jax
+
+    from ..program.avals import spec_text, type_text
+
+    leaves = jax.tree.leaves(results)
+    if len(leaves) == len(seen.paths):
+        for path, leaf in zip(seen.paths, leaves, strict=True):
+            if leaf.size >= MIN_ELEMENTS:
+                spec = spec_text(leaf.sharding) or ""
+                yield OtherResult(seen.program.name, path, type_text(jax.typeof(leaf)), spec)
 
 
 def _loaded(executable: Any) -> Any:
@@ -313,6 +339,8 @@ class Costliest:
             if each is not chosen and not (each.is_mapped and chosen.is_mapped)
         )
         self.channel.send(OtherPrograms(others))
+        made = (result for each in ranked if each is not chosen for result in each.results)
+        self.channel.send(OtherResults(tuple(dict.fromkeys(made))))
         with ExitStack() as stack:
             from ..subject import meshes_in_context
             from .context import set_both

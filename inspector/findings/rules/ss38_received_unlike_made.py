@@ -1,0 +1,97 @@
+"""SS38: an argument that is whole where another program of the script made it split, or the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...capture.model import OtherResult
+from ...communication.weights import weights_of
+from ...ir.pytree_paths import Leaf, counterparts
+from ...ir.types import jax_type
+from ...report import Finding, FindingPlace, Report, ShardedValue
+from ...units import format_bytes, plural, with_more
+from ..rule import Rule, advice, finding
+
+Pair = tuple[ShardedValue, OtherResult]
+"""An argument, and the result of another program that it is, or was."""
+
+
+def check(report: Report) -> Iterator[Finding]:
+    """The arguments received whole, and those that were made whole."""
+    subject = report.capture.subject
+    made = [each for each in report.capture.other_results if subject is None or each.program != subject.function]
+    arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
+    inputs = [Leaf(each.name, each.type) for each in arguments]
+    makers: dict[str, list[Pair]] = {}
+    for number, found in counterparts(inputs, [Leaf(each.path, jax_type(each.type)) for each in made]).items():
+        argument = arguments[found[0]]
+        # A path without keys says nothing: it has the type of the argument, and of no other.
+        if Leaf(made[number].path, None).keys or argument.name in weights_of(report.program):
+            makers.setdefault(argument.name, []).append((argument, made[number]))
+    received, whole = [], []
+    for pairs in makers.values():
+        split = [pair for pair in pairs if _is_split(pair[1])]
+        is_split = bool(pairs[0][0].sharding and pairs[0][0].sharding.sharded)
+        if is_split and not split:
+            whole.append(pairs[-1])
+        elif split and not is_split:
+            received.append(split[-1])
+    for pairs in (received, whole):
+        if pairs:
+            yield _found(sorted(pairs, key=lambda pair: -(pair[0].type.bytes or 0)), is_received=pairs is received)
+
+
+def _is_split(result: OtherResult) -> bool:
+    return "'" in result.spec
+
+
+def _whole(result: OtherResult) -> str:
+    return "whole on every device" if result.spec else "on one device"
+
+
+def _found(pairs: list[Pair], *, is_received: bool) -> Finding:
+    argument, made = pairs[0]
+    several, names = len(pairs) > 1, with_more(argument.name, len(pairs))
+    total = format_bytes(sum(each.type.bytes or 0 for each, _ in pairs))
+    if is_received:
+        message = (
+            f"{names} {'are' if several else 'is'} whole on every device: {made.program} makes {made.path} {made.spec}"
+        )
+        fix = f"place it as it was made: jax.device_put({argument.name}, NamedSharding(mesh, {made.spec}))"
+    else:
+        message = f"{names} {'are' if several else 'is'} sharded, but {made.program} makes {made.path} {_whole(made)}"
+        fix = f"have {made.program} make it as {argument.spec}, by jit's out_shardings"
+    return finding(
+        RULE,
+        FindingPlace(argument.name, argument.source, argument.stage, argument.span),
+        message,
+        confidence="likely",
+        subject=argument.name,
+        evidence=(
+            ("received", ", ".join(f"{each.name} {each.type} as {each.spec}" for each, _ in pairs[:4])),
+            ("made", ", ".join(f"{each.program} {each.path} {each.spec or _whole(each)}" for _, each in pairs[:4])),
+            ("whole, per device", f"{total} in {plural(len(pairs), 'array')}"),
+        ),
+        fixes=advice(fix),
+    )
+
+
+RULE = Rule(
+    id="SS38",
+    slug="received-unlike-made",
+    severity="warning",
+    finds="An argument that is whole, while another program of the script made it sharded; or the other way round.",
+    why="A checkpoint that is read, a copy through the host, or a second placement loses the sharding that jit gave:"
+    " each device then holds all of it. jit(optimizer.init) makes all of the state on each device, and only the first"
+    " step shards it: memory runs out before.",
+    proof="The shardings of results at the first calls of the script's other programs. `likely`, because results and"
+    " arguments are matched by the ends of their paths and by their types.",
+    faulty="""params = jit(init, out_shardings=sharded)(key)
+params = jax.device_put(restored(params), NamedSharding(mesh, P()))""",
+    repaired="""params = jit(init, out_shardings=sharded)(key)
+params = jax.device_put(restored(params), sharded)""",
+    check=check,
+    by_hand="the argument is made outside of the function",
+    saves="memory",
+    is_observation=True,
+)
