@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...parsers.source import Frame
 from ..capture.model import Capture
 from ..capture.protocol.events import StackFrame
 from ..findings.fixes.calls import name_of
-from ..findings.fixes.edits import Edits, Placed, extent, instead, together
+from ..findings.fixes.edits import Edits, Placed, extent
 from ..ir.program import Program, SourceFile, file_on_disk
 from ..report import Edit, SourcePosition
 from .explicit_specs import Spec
@@ -261,11 +261,6 @@ def entries_of(call: ast.Call) -> list[tuple[str, ...]] | None:
             case _:
                 return None
     return found
-
-
-def changed_everywhere(placed: Iterable[Placed], change: Callable[[Placed], str]) -> Edits:
-    """Several expressions, each as another text."""
-    return together(*(instead(each, change(each)) for each in placed))
 
 
 def argument_of(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
