@@ -18,7 +18,7 @@ Kind = Literal["parameters", "optimizer state", "data"]
 
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 _CONTAINER = re.compile(r"(?:(?:\.|\[')(?:params|parameters|weights|model|variables)(?:'\]|(?=[.\[])|$))+")
-"""Where a state has its parameters: `.params` of `state.params['w']`."""
+"""Place of the parameters in a state: `.params` of `state.params['w']`."""
 
 MOST = 0.5
 """Share of the bytes over an axis that shards batch and parameters from which it is used for these."""

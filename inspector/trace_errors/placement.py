@@ -61,6 +61,11 @@ def _moved(
             if {each for each in used if isinstance(each, str)} <= axes:
                 yield Candidate(title, instead((file, call.args[0]), target))
     value = next((each for each in problem.arguments if each.name == odd[0]), None)
+    for file, call in problem.calls(*{name_of(call.func) for _, call in problem.nodes if isinstance(call, ast.Call)}):
+        given = [each for each in call.args if isinstance(each, ast.Name) and each.id in source]
+        if given and name_of(call.func) not in ("NamedSharding", sharding):
+            words = f"use {target}, on which {kept[0]} is, in the place of {given[0].id}"
+            yield Candidate(words, instead((file, given[0]), target))
     wanted = _spec_for(problem, value, kept[0], meshes[target])
     sharding_text = f"{sharding}({target}, {wanted})"
     if len(odd[1]) == 1:
@@ -108,14 +113,13 @@ def explain_deleted(problem: Problem, said: re.Match[str]) -> Reason:
     if problem.place.frame is not None and problem.place.frame.function.endswith("<lambda>"):  # of a tree's leaves
         near.sort(key=lambda each: each.name == each.root)
     named = next((each.name for each in (*near, *gone)), "")
-    root = re.split(r"[\[.]", named, maxsplit=1)[0] if named else ""
     title = f"{named or 'an array'} was donated to an earlier call, which has reused its buffer"
-    candidates = [*_without_donation(problem, root)]
+    candidates = [*_without_donation(problem, named)]
     step = StoryStep(f"{named or 'it'} is read here after that call", problem.place)
     return Reason(title, named, (step,), tuple(candidates))
 
 
-def _without_donation(problem: Problem, root: str) -> Iterator[Candidate]:
+def _without_donation(problem: Problem, named: str) -> Iterator[Candidate]:
     for keyword in ("donate_argnums", "donate_argnames"):
         for file, call in problem.calls("jit", "pjit", "partial", "filter_jit"):
             edits = without_keyword(file, call, keyword)
@@ -124,7 +128,7 @@ def _without_donation(problem: Problem, root: str) -> Iterator[Candidate]:
             bare = len(call.args) + len(call.keywords) == 1
             if bare:
                 edits = ()
-            name = root or "the argument"
+            name = named or "the argument"
             yield Candidate(f"donate nothing: {name} is still needed after the call (its memory is not reused)", edits)
 
 

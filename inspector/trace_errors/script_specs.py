@@ -62,7 +62,9 @@ def explain_rank(problem: Problem, said: re.Match[str]) -> Reason:
     spec, rank = list(spec_of(said["spec"])), int(said["rank"])
     argument = next((each.name for each in _used(problem) if len(each.shape) == rank and each.kind in ARRAYS), "")
     what = argument or "the value"
-    short = problem.spec_text(spec[:rank])
+    spare = [dim for dim, entry in enumerate(spec) if not entry][rank - len(spec) :]
+    fitting = [entry for dim, entry in enumerate(spec) if dim not in spare] if rank else []
+    short = problem.spec_text(fitting[:rank])
     least = f"the spec {text_of(tuple(spec))} at least {said['least']}"
     step = StoryStep(f"{what} has {plural(rank, 'dimension')}, {least}", problem.place)
     candidates: list[Candidate] = []
@@ -112,8 +114,8 @@ def _at_helper(problem: Problem, length: int, title: str) -> Iterator[Candidate]
 
 
 def _used(problem: Problem) -> list:  # type: ignore[type-arg]
-    names = {node.id for _, top in problem.expressions[:2] for node in ast.walk(top) if isinstance(node, ast.Name)}
-    return [each for each in problem.arguments if each.root in names]
+    tops = [{node.id for node in ast.walk(top) if isinstance(node, ast.Name)} for _, top in problem.expressions[:2]]
+    return [each for names in tops for each in problem.arguments if each.root in names]
 
 
 def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:
@@ -255,7 +257,7 @@ def explain_no_mesh(problem: Problem, said: re.Match[str]) -> Reason:
     for mesh_fact in problem.meshes():
         for file, node in problem.nodes:
             match node:
-                case ast.Assign(targets=[ast.Name(id=name)]) if name == mesh_fact.name:
+                case ast.Assign(targets=[target]) if (name := ast.unparse(target)) == mesh_fact.name:
                     end = (node.end_lineno or node.lineno, node.end_col_offset or 0)
                     text = f"\n{' ' * node.col_offset}jax.set_mesh({name})"
                     candidates.append(Candidate(f"set the mesh: jax.set_mesh({name})", (Edit(file, *end, *end, text),)))
@@ -279,7 +281,8 @@ def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
             if has < wants:
                 filler = "None" if "shardings" in what else f"{problem.spec_name}()"
                 text = f", {filler}" * (wants - has)
-                title = f"add {wants - has} to {what}: {filler} leaves a sharding to JAX"
+                means = "leaves a sharding to JAX" if filler == "None" else "is whole on every device"
+                title = f"add {wants - has} to {what}: {filler} {means}"
                 candidates.append(Candidate(title, (Edit(file, *last, *last, text),)))
             elif wants:
                 kept = extent(each.elts[wants - 1])[2:]

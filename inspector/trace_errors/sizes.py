@@ -291,22 +291,25 @@ def _has_rows(uneven: _Uneven) -> bool:
 
 def _smaller_mesh(uneven: _Uneven) -> Iterator[Candidate]:
     """A mesh of as many devices along the axis as divide the dimension."""
-    if len(uneven.axes) != 1 or len(uneven.sizes) != 1:
+    if len(uneven.axes) != 1 or uneven.axes[0] not in uneven.sizes:
         return
+    sizes, dim = list(uneven.sizes.values()), list(uneven.sizes).index(uneven.axes[0])
     count = max(n for n in range(1, uneven.parts + 1) if uneven.size % n == 0)
     if count < 2:
         return
-    title = f"use {count} of the {uneven.parts} devices, which divide {uneven.size}"
+    sizes[dim] = count
+    title = f"use {count} of the {uneven.parts} devices along {uneven.axes[0]!r}, which divide {uneven.size}"
     for file, node in uneven.problem.nodes:
         match node:
             case ast.Call(func=function, args=[shape, *_]) if name_of(function) == "make_mesh":
                 if any(each.arg == "devices" for each in node.keywords):
                     continue
                 end = (node.end_lineno or node.lineno, (node.end_col_offset or 1) - 1)
-                added = Edit(file, *end, *end, f", devices=jax.devices()[:{count}]")
-                yield Candidate(title, (*instead((file, shape), f"({count},)"), added))
+                added = Edit(file, *end, *end, f", devices=jax.devices()[:{math.prod(sizes)}]")
+                yield Candidate(title, (*instead((file, shape), repr(tuple(sizes))), added))
             case ast.Call(func=function, args=[devices, *_]) if name_of(function) == "Mesh":
-                yield Candidate(title, instead((file, devices), f"jax.devices()[:{count}]"))
+                blocks = ", ".join([":"] * dim + [f":{count}"])
+                yield Candidate(title, instead((file, devices), f"{parenthesized(ast.unparse(devices))}[{blocks}]"))
 
 
 SCATTERED = re.compile(

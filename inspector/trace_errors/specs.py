@@ -1,4 +1,4 @@
-"""Specs of a shard_map that do not fit: an out_spec without an axis, too long a one, sizes that axes do not divide."""
+"""Specs of a shard_map that do not fit: an out_spec without an axis, or too long a one."""
 
 from __future__ import annotations
 
@@ -25,10 +25,6 @@ LACKS_AXES = re.compile(
 )
 """JAX's message for a spec that lacks only one of the mesh's axes: it quotes the axis."""
 
-INDIVISIBLE = re.compile(
-    r"the passed (\S+) of shape (\S+), where \S+ is bound to (\S+)'s parameter '(\w+)', corresponds to in_specs of"
-    r" value (P\(.*?\)), which maps array axis (\d+) \(of size (\d+)\) to mesh ax\w+ (.*?) \(of (?:total )?size (\d+)\)"
-)
 TOO_LONG = re.compile(
     r"out_specs((?:\[\d+\])*) is (P\(.*?\)) which has length (\d+), but .*? has shape (\S+), which has rank (\d+)"
 )
@@ -70,22 +66,6 @@ def explain_too_long(failed: Failed, said: re.Match[str]) -> Explanation | None:
     step = StoryStep(f"result{path} is {shape}, of {rank} dimensions", failed.place)
     return Explanation(
         f"out_specs{path} = {spec} has {length} entries for a result of {rank} dimensions", (step,), tuple(fixes)
-    )
-
-
-def explain_indivisible(failed: Failed, said: re.Match[str]) -> Explanation:
-    """A dimension that its mesh axes do not divide: what it would be padded to."""
-    _, shape, function, parameter, spec, dim, size, axes, parts = said.groups()
-    padded = -(-int(size) // int(parts)) * int(parts)
-    step = StoryStep(f"{parameter} is {shape}, and its in_spec is {spec}", failed.place)
-    words = (
-        f"pad dimension {dim} of {parameter} to {padded} before the call, and slice the result",
-        f"keep dimension {dim} unsharded: an in_spec without {axes}, if every device can hold all of it",
-    )
-    return Explanation(
-        f"{axes} splits dimension {dim} of {parameter} of {function} into {parts} parts, which do not divide {size}",
-        (step,),
-        tuple(map(Fix, words)),
     )
 
 

@@ -18,7 +18,6 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], _Explain], ...] = (
     (operations.MIXED, operations.explain_mixed),
     (operations.CAST, operations.explain_cast),
     (operations.UNBOUND, operations.explain_unbound),
-    (specs.INDIVISIBLE, specs.explain_indivisible),
     (specs.TOO_LONG, specs.explain_too_long),
     (operations.AMBIGUOUS, operations.explain_explicit),
     (explicit.BROADCAST, explicit.explain_broadcast),

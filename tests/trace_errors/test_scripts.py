@@ -54,8 +54,8 @@ def test_the_first_remedy_runs_under_plain_jax(name: str, tmp_path: Path) -> Non
 
 PROGRAMS = {
     "loader_of_trainer": ("batch", "jax.tree.map(lambda leaf: jax.device_put(leaf, self.batch_sharding if"),
-    "lstm_carry": ("init = (", "pcast(jnp.zeros(xs.shape[1:]), ('data',), to='varying'), jax.lax.pcast("),
-    "rules_table": ("jax.device_put", '"wi": ("embed", None)'),
+    "lstm_carry": ("lax.scan(", "pcast(jnp.zeros(xs.shape[1:]), ('data',), to='varying'), jax.lax.pcast("),
+    "rules_table": ("NamedSharding(MESH", '"wi": ("embed", None)'),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""

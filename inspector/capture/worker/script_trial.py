@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 from ..protocol.request import Overrides, Request
 from . import failures, patches
 from .channel import die_with_parent
+from .script_objects import attribute
 
 MAX_FRAMES = 8
 """User frames whose values are described."""
@@ -291,6 +292,8 @@ def _summary(leaf: Any) -> list[Any] | None:
         return None
     array = np.asarray(leaf)
     kind = "bf16" if array.dtype.name == "bfloat16" else array.dtype.name
+    if kind == "float64" and not jax.config.jax_enable_x64:  # a number of Python's, made of one in single precision
+        kind = "float32"
     if array.dtype.kind not in "biufc" and kind != "bf16":
         return None
     flat = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64).ravel()
@@ -324,6 +327,10 @@ def _facts(frame: types.FrameType) -> list[dict[str, Any]]:
     for name, value in frame.f_globals.items():
         if type(value).__name__ == "Mesh":
             names.setdefault(name, value)
+    for name, value in list(frame.f_locals.items()):
+        held = attribute(value, "__dict__")
+        if isinstance(held, dict) and not isinstance(value, types.ModuleType | types.FunctionType):
+            names |= {f"{name}.{each}": inner for each, inner in held.items()}
     found = []
     for path, leaf in _leaves(names):
         with suppress(Exception):
