@@ -100,6 +100,9 @@ def _place(device: Any) -> Device | None:
     )
 
 
+MAX_HELD = 100
+"""Values of a container or an object that are searched."""
+
 MAX_DEPTH = 8
 """Maximum depth of nested closures that are searched."""
 
@@ -122,12 +125,17 @@ def described_meshes(meshes: Iterable[Any], namespace: Mapping[str, Any]) -> lis
 
 
 def meshes_in_namespace(namespace: Mapping[str, Any]) -> Iterator[Any]:
-    """The meshes among a script's variables: alone, in a sharding, or one level inside of an object or a container."""
-    for value in list(namespace.values()):
-        held = value if is_a(value, (tuple, list, dict)) else attribute(value, "__dict__")
-        values = list(held.values()) if is_a(held, dict) else held if is_a(held, (tuple, list)) else ()
-        is_module = is_a(value, ModuleType) and not failures.is_users(str(attribute(value, "__file__")))
-        yield from _meshes_among((value, *(() if is_module else values)), Mesh)
+    """The meshes among a script's variables: alone, in a sharding, or inside of objects and containers."""
+    return _meshes_among(_within(list(namespace.values()), 2), Mesh)
+
+
+def _within(values: Iterable[Any], depth: int) -> Iterator[Any]:
+    for value in values:
+        yield value
+        if depth and (not is_a(value, ModuleType) or failures.is_users(str(attribute(value, "__file__")))):
+            held = value if is_a(value, (tuple, list, dict)) else attribute(value, "__dict__")
+            inner = list(held.values()) if is_a(held, dict) else held if is_a(held, (tuple, list)) else ()
+            yield from _within(inner[:MAX_HELD], depth - 1)
 
 
 def meshes_in_frames() -> Iterator[Any]:

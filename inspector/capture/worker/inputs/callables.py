@@ -222,8 +222,6 @@ def _variables_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     code = attribute(value, "__code__")
     if is_a(value, MethodType):
         yield from (("self", value.__self__), ("", value.__func__))
-    elif is_a(value, functools.partial):
-        yield name, value.func
     elif code is not None:
         used = attribute(value, "__globals__") or {}
         yield from ((each, used[each]) for each in code.co_names if each in used)
@@ -232,7 +230,7 @@ def _variables_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif not is_a(value, (type, ModuleType, jax.Array)):
         held = attribute(value, "__dict__")
         yield from ((f"{name}.{each}", inner) for each, inner in (held.items() if is_a(held, dict) else ()))
-    yield from ((name, inner) for each in ("__wrapped__",) if (inner := attribute(value, each)) is not None)
+    yield name, attribute(value, "func") if is_a(value, functools.partial) else attribute(value, "__wrapped__")
 
 
 def _content(cell: Any) -> Any:
