@@ -155,11 +155,14 @@ def in_order(report: Report) -> str:
     parts = []
     capture, peak, ran = report.capture, report.peak, report.capture.execution
     not_compared = 0 if capture.probed is None else capture.probed.left_out
-    requested = [value.agrees for value in report.shardings if value.agrees is not None]
+    asked = [value for value in report.shardings if value.agrees is not None]
+    requested = [value.agrees for value in asked if not value.uneven]
     if requested and all(requested):
         unknown = sum(value.requested is not None and value.agrees is None for value in report.shardings)
         holds = f"{plural(len(requested), 'requested sharding')} {'hold' if len(requested) > 1 else 'holds'}"
-        parts.append(f"{holds}{_left_out(unknown, 'not known')}")
+        parts.append(
+            f"{holds}{_left_out(unknown, 'not known')}{_left_out(len(asked) - len(requested), 'not divisible')}"
+        )
     if capture.compared and not report.divergences and not unequal_copies(capture.probes):
         parts.append(f"no unexpected differences between devices{_left_out(not_compared)}")
     if capture.reference is not None and capture.reference.undefined is None and not capture.reference.differs:

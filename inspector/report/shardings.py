@@ -39,6 +39,14 @@ class ShardedValue(Record, frozen=True):
     manual: tuple[str, ...] = ()
 
     @property
+    def uneven(self) -> tuple[int, ...]:
+        """The dimensions that the axes requested of them do not divide."""
+        if self.requested is None or self.sharding is None or self.manual or self.type.shape is None:
+            return ()
+        pairs = zip(self.type.shape, self.sharding.parts, strict=False)
+        return tuple(dim for dim, (size, parts) in enumerate(pairs) if size % parts)
+
+    @property
     def leaf(self) -> str:
         """Its path inside of the argument or result, as `['w1']`; empty for all of that."""
         return self.name[self.name.index("[") :] if "[" in self.name else ""

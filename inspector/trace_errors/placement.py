@@ -96,7 +96,10 @@ def _by_position(problem: Problem, call: ast.Call, parameter: str) -> list[ast.e
 
 
 def _spec_for(problem: Problem, value: Argument | None, other: str, mesh: Argument) -> str:
-    """A spec for an array on a mesh: whole beside sharded data, sharded as data beside weights."""
+    """A spec for an array on a mesh: its own, else whole beside sharded data, sharded as data beside weights."""
+    own = value.spec if value is not None and value.spec else ()
+    if any(own) and {axis for entry in own for axis in entry} <= {name for name, _ in mesh.mesh}:
+        return problem.spec_text(own)
     beside = next((each for each in problem.arguments if each.name == other), None)
     used = {axis for entry in (beside.spec if beside and beside.spec else ()) for axis in entry}
     first, size = mesh.mesh[0]

@@ -33,6 +33,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (script_specs.RANK, script_specs.explain_rank),
     (script_specs.TWICE, script_specs.explain_twice),
     (script_specs.UNKNOWN, script_specs.explain_unknown),
+    (script_specs.NOT_MANUAL, script_specs.explain_unknown),
     (script_specs.NO_MESH, script_specs.explain_no_mesh),
     (script_specs.TREE, script_specs.explain_length),
     (script_specs.TREE_LENGTH, script_specs.explain_length),

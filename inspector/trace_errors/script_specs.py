@@ -27,6 +27,10 @@ TWICE = re.compile(
 UNKNOWN = re.compile(
     r"Resource axis: (?P<axis>\w+) of P(?:artitionSpec)?\((?P<spec>.*?)\) is not found in mesh: \((?P<axes>[^)]*)\)"
 )
+NOT_MANUAL = re.compile(
+    r"must refer to an axis marked as manual \(frozenset\(\{(?P<axes>[^}]*)\}\)\), but:\s*(?P<spec>\S+) refers to"
+    r" '(?P<axis>\w+)'"
+)
 NO_MESH = re.compile(
     r"requires a non-empty mesh in context|under a mesh context|context mesh.{0,40}empty|mesh in context"
     r"|Please (?:provide|set) a mesh|is not found in mesh: \(\)"
@@ -214,7 +218,8 @@ def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:
         edits = together(*(instead(each, "None") for each in here))
         candidates.append(Candidate(f"leave that dimension unsharded: no axis {axis!r}", edits))
     step = StoryStep(f"the mesh has the axes {', '.join(map(repr, axes))}", problem.place)
-    title = f"{axis!r}, in {text_of(spec_of(said['spec']))}, is not an axis of the mesh"
+    where = said["spec"] if "specs" in said["spec"] else text_of(spec_of(said["spec"]))
+    title = f"{axis!r}, in {where}, is not an axis of the mesh"
     return Reason(title, "", (step,), tuple(candidates))
 
 

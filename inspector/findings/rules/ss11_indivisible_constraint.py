@@ -5,32 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...report import Finding, FindingPlace, Report, ShardedValue
+from ..fixes.calls import call_at, operand_text
 from ..rule import Rule, advice, finding
 
 
 def check(report: Report) -> Iterator[Finding]:
     """Each constraint, argument and output that was asked to be cut into parts that are not equal."""
     for value in report.shardings:
-        shape, sharding = value.type.shape, value.sharding
-        if value.requested is None or sharding is None or value.manual:
-            continue
-        if shape is None or len(shape) != len(sharding.parts):
-            continue
-        for dim, (size, parts) in enumerate(zip(shape, sharding.parts, strict=True)):
-            if size % parts:
-                yield _found(value, dim, size, parts)
+        yield from (_found(report, value, dim) for dim in value.uneven)
 
 
-def _found(value: ShardedValue, dim: int, size: int, parts: int) -> Finding:
+def _found(report: Report, value: ShardedValue, dim: int) -> Finding:
     assert value.sharding is not None
+    assert value.type.shape is not None
+    size, parts = value.type.shape[dim], value.sharding.parts[dim]
+    call = call_at(report.program, value.source, ("with_sharding_constraint",)) if value.role == "constraint" else None
+    name = operand_text(call, value.name)
     axes = tuple(dict.fromkeys(axis.name for axis in value.sharding.dims[dim].axes))
     padded = -(-size // parts) * parts
     return finding(
         RULE,
         FindingPlace(value.name, value.source, value.stage, value.span),
-        f"{value.requested} shards dimension {dim} of {value.type} {parts} ways: {size} is not divisible",
+        f"{value.requested} shards dimension {dim} of {name} {value.type} {parts} ways: {size} is not divisible",
         confidence="proved",
-        subject=value.name,
+        subject=name,
         axes=axes,
         evidence=(
             ("requested", value.requested or ""),

@@ -52,14 +52,13 @@ def _whole(result: OtherResult) -> str:
 def _found(pairs: list[Pair], *, is_received: bool) -> Finding:
     argument, made = pairs[0]
     several, names = len(pairs) > 1, with_more(argument.name, len(pairs))
+    them = "them" if several else "it"
     total = format_bytes(sum(each.type.bytes or 0 for each, _ in pairs))
     if is_received:
-        message = (
-            f"{names} {'are' if several else 'is'} whole on every device: {made.program} makes {made.path} {made.spec}"
-        )
+        message = f"{names} {'are' if several else 'is'} whole on every device: {made.program} makes {them} {made.spec}"
         fix = f"place it as it was made: jax.device_put({argument.name}, NamedSharding(mesh, {made.spec}))"
     else:
-        message = f"{names} {'are' if several else 'is'} sharded, but {made.program} makes {made.path} {_whole(made)}"
+        message = f"{names} {'are' if several else 'is'} sharded, but {made.program} makes {them} {_whole(made)}"
         fix = f"have {made.program} make it as {argument.spec}, by jit's out_shardings"
     return finding(
         RULE,
