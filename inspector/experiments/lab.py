@@ -112,7 +112,10 @@ def _with_reason(report: Report, fix: Fix) -> Fix:
 
 
 class Lab:
-    """Tries changes of one program, each once, some at a time, until the time is up."""
+    """Tries changes of one program, each once, some at a time, until the time is up.
+
+    When candidates were priced, the best of all is tried even if that took all of the time.
+    """
 
     def __init__(self, report: Report, request: Request, policy: Policy, seconds: float, tell: Tell) -> None:
         self._report, self._policy, self._tell = report, policy, tell
@@ -128,9 +131,10 @@ class Lab:
             is_wanted = search and self._policy.wants(RULE) and measured(self._report).bytes != 0
             pricing = pool.submit(self._prices) if is_wanted else None
             _ = self._gentle, self._before  # before any thread asks for them
-            left = _queue(found)
+            left, owed = _queue(found), 0
             while True:
-                while left and len(waiting) < MAX_AT_ONCE and self.has_time:
+                while left and len(waiting) < MAX_AT_ONCE and (self.has_time or owed > 0):
+                    owed -= 1
                     number, position = left.pop(0)
                     edits = found[number].fixes[position].edits
                     if found[number].severity == "error" and any(fix.helps for fix in found[number].fixes):
@@ -146,7 +150,7 @@ class Lab:
                     found[:] = with_suspects(found, self._report, pricing.result())
                     pricing = None
                     begun = {place for places in waiting.values() for place in places}
-                    left = [place for place in _queue(found) if place not in begun]
+                    left, owed = [place for place in _queue(found) if place not in begun], MAX_AT_ONCE
                 for each in [each for each in done if each in waiting]:
                     for number, position in waiting.pop(each):
                         yield number, position, each.result()
