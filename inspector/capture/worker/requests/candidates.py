@@ -26,6 +26,8 @@ T = TypeVar("T")
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 _FIRST = re.compile(r"^\w+")
 _NUMBER = re.compile(r"\[\d+\]")
+_PARAMETERS = re.compile(r"(?:\.|\[')(?:params|parameters|weights|model|variables)(?:'\])?")
+"""The place of the parameters in a state that has their moments beside them."""
 FLOATS = ("f32", "bf16", "f16", "f64")
 NUMBER = "shardscope.number"
 
@@ -87,7 +89,10 @@ class Requests:
         own, steps = _steps(parameter), _steps(name)
         if _first(parameter) != _first(name):
             return own
-        return own[1:] if own and len(own) < len(steps) and own[0] != steps[0] else []
+        if not own or own[0] == steps[0]:
+            return []
+        is_named = _PARAMETERS.fullmatch(own[0]) is not None
+        return own[1:] if len(own) < len(steps) + is_named else []
 
     def _data(self, state: set[int]) -> Iterator[int]:
         """Arguments with a batch dimension: those that no result claims by its path, all of one leading size."""
