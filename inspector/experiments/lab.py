@@ -13,6 +13,7 @@ from ..capture.model import PHASES, Execution
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
 from ..findings.policy import EVERYTHING, Policy
+from ..findings.rules import rule_named
 from ..findings.settled import settled
 from ..pipeline import inspect
 from ..report import Edit, Experiment, Finding, Fix, Report
@@ -169,7 +170,7 @@ class Lab:
         """The findings, of which fixes that save nothing on top of better ones no longer help.
 
         Savings of alternatives are not sums: each fix is tried on top of the best ones. What several save together is a
-        fix of the best one's finding.
+        fix of the best one's finding. A fix of what was seen of memory stays one.
         """
         fixes = [
             (fix, number, position)
@@ -193,6 +194,9 @@ class Lab:
                 taken, best = both, outcome
                 titles.append(fix.title)
                 continue
+            rule = rule_named(found[number].rule)
+            if rule is not None and rule.is_observation and rule.saves == "memory":
+                continue  # what devices hold is not what the better change spares
             why = "a better change is at the same place"
             if outcome is not None:
                 why = "it saves nothing on top of a better change"
