@@ -4,7 +4,8 @@
     python -m tools.suites --checkouts DIR [--show]     read the checkouts DIR/xla, DIR/shardy and DIR/stablehlo
 
 A test is a file of HLO or MLIR, or a part of one between lines of `// -----`, or a string with HLO in C++ or
-Python. The parsers of jaxlib say which of them are texts. Each of these is then, by us,
+Python; of each, every module that begins on a line of its own. The parsers of jaxlib say which of them are texts. Each
+of these is then, by us,
 
     read       as they read it, without a problem
     reported   read otherwise, or in contradiction to itself, with a problem that says so
@@ -26,7 +27,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ MAX_BYTES = 4 << 20
 """Texts of more bytes than this are left out."""
 
 _CUT = re.compile(r"^// -----.*\n?", re.MULTILINE)
+_MODULE = re.compile(r"(?m)^(?=module\b|HloModule\b)")
 _STRING = re.compile(r'R"(\w*)\((.*?)\)\1"|"""(.*?)"""', re.DOTALL)
 _HLO = re.compile(r"\s*(?://.*\n\s*)*(?:HloModule\b|ENTRY\b|%?[\w.\-]+ (?:\(.*\) -> .*)?\{)")
 
@@ -125,8 +127,14 @@ def texts_in(checkout: Path, suffix: str) -> Iterator[tuple[str, str]]:
             parts = [string for string in strings if _HLO.match(string)]
         else:
             parts = [part for part in _CUT.split(text) if part.strip()]
-        for number, part in enumerate(parts):
+        for number, part in enumerate(chain.from_iterable(map(modules_of, parts))):
             yield f"{path.relative_to(checkout)}[{number}]", part
+
+
+def modules_of(text: str) -> Iterator[str]:
+    """The modules of a text, with what stands above the first of them; the text, if it has no more than one."""
+    starts = [found.start() for found in _MODULE.finditer(text)][1:]
+    return (text[start:end] for start, end in pairwise([0, *starts, len(text)]))
 
 
 def judged(texts: Mapping[Path, str], suffix: str) -> Mapping[Path, tuple[str, str]]:

@@ -113,8 +113,8 @@ def _read_all(annotations: Annotations) -> None:
         getattr(annotations, name)
 
 
-_UNREAD = frozenset({"scf.for", "scf.forall", "scf.if", "scf.parallel", "scf.while"})
-"""Operations whose forms define values in ways that are not read."""
+_UNREAD = frozenset({"scf.for", "scf.forall", "scf.if", "scf.index_switch", "scf.parallel", "scf.while", "vector.mask"})
+"""Operations whose forms define values, or order regions, in ways that are not read."""
 
 
 def _form(operation: Operation) -> None:
