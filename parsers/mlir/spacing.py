@@ -217,7 +217,7 @@ def _starts(tokens: Sequence[str], number: int, before: str) -> bool:
         case "#" | "!":
             return behind == "=" and before != "="
         case '"':
-            return behind == "(" and before not in _NAMED_IN
+            return behind == "(" and before not in _NAMED_IN and before != "@"
     is_name = "." in text or text in _ALONE
     return is_name and text[0].isalpha() and before not in _NAMED_IN and behind not in _BEHIND
 
@@ -262,7 +262,7 @@ def _is_region(tokens: Sequence[str], number: int) -> bool:
 def _blank(tokens: Sequence[str], number: int, inside: _Bracket, *, is_label: bool) -> bool:
     """Return whether the printer writes a blank in front of a token that does not start a line."""
     before, text, behind = tokens[number - 1], tokens[number], _at(tokens, number + 1)
-    if before in _OPENERS or text in _NONE_BEFORE or "::" in (before, text) or before == "-":
+    if before in _OPENERS or text in _NONE_BEFORE or "::" in (before, text) or before in ("-", "@"):
         return False
     if before == ",":
         return inside != _Bracket("(", "dense")

@@ -44,7 +44,7 @@ _GOES_ON = {
     "hlo": re.compile(_GAP + rb"(?:ENTRY\b|%%?[\w.\-]++%b[({]|->|\{|,%bexecution_thread\b)" % ((_GAP,) * 2)),
     "mlir": re.compile(
         rb"%b(?:loc%b\(|[#!][\w.$\-]++%b=|\{-#)|(?:(?<=\}\))%b|(?<=\))[ \t]*+)\{"
-        rb"|(?![ \t\r]*+\n[ \t\r]*+\n)%b(?:[(:]|->)" % ((_GAP,) * 5)
+        rb"|%b(?::|->)|(?![ \t\r]*+\n[ \t\r]*+\n)%b\(" % ((_GAP,) * 6)
     ),
 }
 """Beginnings of the rest of a module, behind a brace in the first column that is not its last."""

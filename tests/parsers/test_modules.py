@@ -94,7 +94,7 @@ def test_what_is_cut_off_or_not_understood_is_no_prose(text: bytes) -> None:
 @pytest.mark.parametrize("behind", [b"", b"{'loss': 3.25}\n"])
 def test_generic_module_with_attributes_behind_its_region(gap: bytes, behind: bytes) -> None:
     text = b'"builtin.module"() ({\n"a.b"() {a = [{x = 1\n}, {x = 2}]} : () -> ()\n})' + gap
-    text += b"{n = 8 : i32} : () -> () loc(#loc)\n#loc = loc(unknown)\n"
+    text += b"{n = 8 : i32} : ()\n \n -> () loc(#loc)\n#loc = loc(unknown)\n"
     (part,) = parts(text + behind)
     assert text[part.span.start : part.span.end].rstrip() == text.rstrip()
 
