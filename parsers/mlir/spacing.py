@@ -17,7 +17,7 @@ from .module import MlirModule
 from .patterns import STRING, WORD
 
 _TOKEN = re.compile(
-    rf"(?P<gap>(?:\s++|//[^\n]*+)++)|(?P<resources>\{{-#.*+)|@{STRING}|{STRING}|[%@!#^][{WORD}\-]++"
+    rf"(?P<gap>(?:\s++|//[^\n]*+)++)|(?P<resources>\{{-#.*+)|@{STRING}|{STRING}|[%@!#^](?:[0-9]++|[{WORD}\-]++)"
     rf"|-?[0-9]x?[{WORD}]*+(?:(?<=[eE])[+\-][0-9]++)?|[A-Za-z_][{WORD}]*+|->|::|.",
     re.DOTALL,
 )

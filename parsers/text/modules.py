@@ -48,6 +48,8 @@ _GOES_ON = {
     ),
 }
 """Beginnings of the rest of a module, behind a brace in the first column that is not its last."""
+_IS_OPEN = re.compile(rb"(?::|->)[ \t]*+\Z")
+"""The end of a line behind which a type follows."""
 _IS_ABOVE = re.compile(_GAP + rb"(?:\Z|[#!][\w.$\-]++%b=)" % _GAP)
 """The text before the word that begins a module, if that is remarks and aliases."""
 _BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
@@ -113,7 +115,8 @@ def _end_in_other_layouts(data: bytes, start: int, end: int, stop: int, kind: st
     """Return where the module ends for which a brace in the first column before `end` may not be the last one."""
     depth = 0
     for token in _TOKENS[kind].finditer(data, start, stop):
-        if token.start() >= end and depth <= 0 and not _GOES_ON[kind].match(data, end):
+        is_behind = token.start() >= end and depth <= 0
+        if is_behind and not _IS_OPEN.search(data, max(start, end - 100), end) and not _GOES_ON[kind].match(data, end):
             return end
         depth += (token[1] is not None) - (token[2] is not None)
         if depth <= 0 and token[2] in _CLOSING[kind]:
