@@ -48,8 +48,8 @@ _GOES_ON = {
     ),
 }
 """Beginnings of the rest of a module, behind a brace in the first column that is not its last."""
-_IS_OPEN = re.compile(rb"(?::|->)[ \t]*+\Z")
-"""The end of a line behind which a type follows."""
+_IS_OPEN = re.compile(rb"(?::|->|\bloc)[ \t]*+\Z")
+"""The end of a line behind which a type or a location follows."""
 _IS_ABOVE = re.compile(_GAP + rb"(?:\Z|[#!][\w.$\-]++%b=)" % _GAP)
 """The text before the word that begins a module, if that is remarks and aliases."""
 _BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
