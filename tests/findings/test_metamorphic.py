@@ -193,7 +193,7 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "helpers": _helpers,
 }
 
-OF_WHOLE_PROGRAMS = {f"SS{number}" for number in range(32, 38)}
+OF_WHOLE_PROGRAMS = {f"SS{number}" for number in range(32, 39)}
 """Rules about all arguments or results of a program (`test_meant`)."""
 
 OF_COMPILERS = {"SS31"}
