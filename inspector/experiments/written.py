@@ -341,24 +341,23 @@ def _named(node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
 
 
 def follow(
-    program: Program, file: str, node: ast.expr, steps: list[str], *, into_names: bool = True
+    program: Program, file: str, node: ast.expr, steps: list[str], *, into_names: bool = True, left: int = 10
 ) -> tuple[ast.expr, list[str]]:
     """The same, through names that the file assigns once, and functions of one return that lead further along the path.
 
-    Without `into_names`, names are followed only where they do, too.
+    Without `into_names`, names are followed only where they do, too. At most so many are `left` to follow.
     """
-    for _ in range(10):
-        node, steps = _named(node, steps)
-        value: ast.expr | None = None
-        if steps and isinstance(node, ast.Name):
-            value = _value(program, file, node.id)
-        elif steps and isinstance(node, ast.Call):
-            value = _returned(program, file, name_of(node.func))
-        is_name = into_names and isinstance(node, ast.Name)
-        if value is None or not (is_name or len(follow(program, file, value, steps)[1]) < len(steps)):
-            break
-        node = value
-    return node, steps
+    node, steps = _named(node, steps)
+    value: ast.expr | None = None
+    if steps and left and isinstance(node, ast.Name):
+        value = _value(program, file, node.id)
+    elif steps and left and isinstance(node, ast.Call):
+        value = _returned(program, file, name_of(node.func))
+    if value is None:
+        return node, steps
+    further = follow(program, file, value, steps, into_names=into_names, left=left - 1)
+    is_on = (into_names and isinstance(node, ast.Name)) or len(further[1]) < len(steps)
+    return further if is_on else (node, steps)
 
 
 def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:

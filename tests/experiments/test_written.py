@@ -1,0 +1,39 @@
+"""Expressions that are followed through the user's names and functions."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.experiments.written import follow
+from shardscope.inspector.ir.program import Program
+from shardscope.parsers.source import Source
+
+pytestmark = pytest.mark.once
+
+TEXT = b"""
+def specs():
+    return {"w": P("x"), "b": P()}
+def again(tree):
+    return again(tree)
+chosen = specs()
+also = chosen
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "into_names", "end"),
+    [
+        ("also", True, "P('x')"),
+        ("also", False, "P('x')"),
+        ("specs()", True, "P('x')"),
+        ("again(also)", True, "again(also)"),
+        ("unknown", True, "unknown"),
+    ],
+)
+def test_where_a_path_leads(text: str, into_names: bool, end: str) -> None:
+    program = Program(Capture(script_text=Source("script.py", TEXT)))
+    node = ast.parse(text, mode="eval").body
+    found, _ = follow(program, "script.py", node, ["['w']"], into_names=into_names)
+    assert ast.unparse(found) == end
