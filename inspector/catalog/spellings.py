@@ -124,3 +124,7 @@ _KERNELS = ("pallas_call", "core_map", "mpmd_map", "mosaic", "triton", "tpu_cust
 def is_kernel(primitive: str) -> bool:
     """Return whether an equation of that primitive is a kernel, whose body has a compiler of its own."""
     return any(name in primitive for name in _KERNELS)
+
+
+PARAMETERS = ("params", "parameters", "weights", "model", "variables")
+"""Names under which the state of a training step has the parameters."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from ..catalog.spellings import PARAMETERS
 from ..collectives.context import context_of
 from ..ir.program import Program
 from ..report import ShardedValue, StrategyTotal
@@ -17,7 +18,7 @@ from .weights import weights_of
 Kind = Literal["parameters", "optimizer state", "data"]
 
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
-_CONTAINER = re.compile(r"(?:(?:\.|\[')(?:params|parameters|weights|model|variables)(?:'\]|(?=[.\[])|$))+")
+_CONTAINER = re.compile(rf"(?:(?:\.|\[')(?:{'|'.join(PARAMETERS)})(?:'\]|(?=[.\[])|$))+")
 """Place of the parameters in a state: `.params` of `state.params['w']`."""
 
 MOST = 0.5

@@ -45,8 +45,8 @@ def judged(
         rule = None if found is None else rule_named(found.rule)
         if found is not None and rule is not None and rule.is_observation:
             is_there = are[found.rule] >= were[found.rule]
-            cost = _obstacle if rule.saves == "compute" else _more_sent
-            why = "the finding is still there" if is_there else cost(rule.saves, *costs)
+            cost = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_sent(*costs)
+            why = "the finding is still there" if is_there else cost
         else:
             why = _obstacle("communication" if rule is None else rule.saves, *costs)
     if not why and wrong:
@@ -63,7 +63,7 @@ def judged(
     )
 
 
-def _more_sent(_saves: str, before: Measured, after: Measured) -> str:
+def _more_sent(before: Measured, after: Measured) -> str:
     return "more bytes are sent" if is_more(before.bytes, after.bytes) else ""
 
 

@@ -6,13 +6,14 @@ import difflib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
 from ...parsers.record import Record
 from ..capture.model import Capture, Failure
+from ..capture.protocol.events import StackFrame
 from ..experiments.edited import applied
 from ..ir.program import Program, file_on_disk
 from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
@@ -188,8 +189,13 @@ class Search:
 
 def _is_another(one: Run, other: Run) -> bool:
     """Return whether an error is a different one: of another text, or at another place."""
-    place, place_of_other = ([(f.file, f.line) for f in run.stack[:1]] for run in (one, other))
-    return (one.said, place) != (other.said, place_of_other) and other.error not in ("timeout", "SyntaxError")
+    is_other = (one.said, _line(one.stack)) != (other.said, _line(other.stack))
+    return is_other and other.error not in ("timeout", "SyntaxError")
+
+
+def _line(stack: Sequence[StackFrame]) -> list[tuple[str, int]]:
+    """The line at which a run stopped; none where that is not known."""
+    return [(frame.file, frame.line) for frame in stack[:1]]
 
 
 def changed(problem: Problem, candidate: Candidate) -> Texts | None:
@@ -272,8 +278,9 @@ def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
             break
     good.sort(key=lambda each: each[0])
     yield from (fix for _, fix in good)
+    here = _line(problem.stack)
     if not good and search.stopped:
-        refused.insert(0, _stopped(problem, max(search.stopped, key=lambda each: _is_elsewhere(problem, each.run))))
+        refused.insert(0, _stopped(problem, max(search.stopped, key=lambda each: _line(each.run.stack) != here)))
     yield from refused
     titles = {fix.title for fix in (*refused, *(fix for _, fix in good))}
     ideas = dict.fromkeys(each.title for each in reason.candidates if each.title not in titles)
@@ -291,11 +298,6 @@ def _stopped(problem: Problem, solution: _Solution) -> Fix:
     where = f", {os.path.basename(run.stack[0].file)}:{run.stack[0].line}" if run.stack else ""
     why = f"it ends this error; the next one is {run.error}: {run.said.partition(chr(10))[0]}{where}"
     return _fix(problem, solution, Experiment("does not trace", why))
-
-
-def _is_elsewhere(problem: Problem, run: Run) -> bool:
-    """Return whether a run stops at another line than the problem did."""
-    return [(f.file, f.line) for f in run.stack[:1]] != [(f.file, f.line) for f in problem.stack[:1]]
 
 
 def _spec_axes(problem: Problem) -> set[str]:

@@ -10,7 +10,6 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import chain
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, extent, instead, together, with_keyword
@@ -91,7 +90,7 @@ ADVICE: Mapping[str, str] = {
 }
 """Names whose place nothing took that means the same."""
 
-FOLDERS = (
+MODULES = (
     "jax.abstract_arrays",
     "jax.experimental.global_device_array",
     "jax.experimental.host_callback",
@@ -126,7 +125,9 @@ def explain_missing(problem: Problem, said: re.Match[str]) -> Reason | None:
     if name:
         is_known = any(f"{known}.".startswith(f"{name}.") for known in (*RENAMED, *ADVICE, *_STACKED))
     else:
-        is_known = bool(edits) and found.get("keyword", "check_rep") in chain.from_iterable(KEYWORDS.values())
+        is_known = bool(edits) and (
+            "keyword" not in found or any(found["keyword"] in each for each in KEYWORDS.values())
+        )
     if not is_known:
         return None
     pairs = sorted(((old, new) for old, new, _ in changes if old), key=lambda pair: not name or name not in pair[0])
@@ -194,15 +195,10 @@ class _Names:
             case ast.ImportFrom(module=str(module), level=0) if module.startswith("jax"):
                 return self._imported(node, module)
             case ast.Import():
-                old = [alias.name for alias in node.names if alias.name in (*FOLDERS, *RENAMED)]
+                old = [alias.name for alias in node.names if alias.name in (*MODULES, *RENAMED)]
                 kept = [ast.unparse(ast.Import([alias])) for alias in node.names if alias.name not in old]
-                kept += [
-                    f"import {RENAMED[alias.name]} as {alias.asname}"
-                    if alias.asname
-                    else f"import {RENAMED[alias.name]}"
-                    for alias in node.names
-                    if alias.name in RENAMED
-                ]
+                others = [ast.alias(RENAMED[each.name], each.asname) for each in node.names if each.name in RENAMED]
+                kept += [ast.unparse(ast.Import([alias])) for alias in others]
                 return (old[0], "; ".join(kept), self._instead(node, "; ".join(kept or ["pass"]))) if old else None
             case ast.Attribute(value=value, attr=attr):
                 name = self._qualified(node)
@@ -222,7 +218,7 @@ class _Names:
 
     def _imported(self, node: ast.ImportFrom, module: str) -> tuple[str, str, Edits] | None:
         renamed = [alias for alias in node.names if f"{module}.{alias.name}" in RENAMED]
-        gone = [alias for alias in node.names if f"{module}.{alias.name}" in FOLDERS and alias not in renamed]
+        gone = [alias for alias in node.names if f"{module}.{alias.name}" in MODULES and alias not in renamed]
         gone = [alias for alias in gone if self._all_renamed(alias.asname or alias.name)]
         if not renamed and not gone:
             return None

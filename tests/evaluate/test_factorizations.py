@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 from jax import Array
+from shardscope.inspector.evaluate.compare import results_of
 from shardscope.inspector.evaluate.interpreter import Interpreter
 
 pytestmark = pytest.mark.once
@@ -38,20 +39,15 @@ CALLS: dict[str, tuple[str, Callable[[Array], tuple[Array, ...]]]] = {
 def test_as_jax_factorizes(target: str) -> None:
     type_text, function = CALLS[target]
     x = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(np.float32) + 6 * np.eye(4, dtype=np.float32)
-    found = Interpreter(TEXT.format(type=type_text, target=target), 1).run([[x]])
     wanted = function(jax.numpy.asarray(x))
-    results = found if len(wanted) > 1 else [found]
-    for each, expected in zip(_flat(results), wanted, strict=True):
+    found = results_of(Interpreter(TEXT.format(type=type_text, target=target), 1).run([[x]]), len(wanted))
+    for (each,), expected in zip(found, wanted, strict=True):
         np.testing.assert_allclose(each, np.asarray(expected), rtol=1e-4, atol=1e-5)
 
 
 def test_a_matrix_without_a_factor_gives_nan() -> None:
     x = np.stack([-np.eye(4, dtype=np.float32), 4 * np.eye(4, dtype=np.float32)])
-    (found,) = _flat([Interpreter(TEXT.format(type="f32[2,4,4]", target="Cholesky"), 1).run([[x]])])
+    (found,) = Interpreter(TEXT.format(type="f32[2,4,4]", target="Cholesky"), 1).run([[x]])
+    assert isinstance(found, np.ndarray)
     assert np.isnan(found[0]).all()
     np.testing.assert_allclose(found[1], 2 * np.eye(4))
-
-
-def _flat(value: object) -> list[np.ndarray]:
-    """The arrays in nested lists and tuples."""
-    return [value] if isinstance(value, np.ndarray) else [each for one in value for each in _flat(one)]  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ import pytest
 from shardscope.inspector.experiments.edited import applied
 from shardscope.inspector.ir.program import SourceFile
 from shardscope.inspector.trace_errors.remedies import explained_run
-from shardscope.inspector.trace_errors.renamed import ADVICE, FOLDERS, RENAMED
+from shardscope.inspector.trace_errors.renamed import ADVICE, MODULES, RENAMED
 from shardscope.inspector.trace_errors.trying import Command
 
 PJIT = """
@@ -85,6 +85,8 @@ from jax.sharding import PositionalSharding
 print(jax.tree_map(jnp.sum, jnp.ones(8)))
 """
 
+IS_WITHOUT_THEM = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="names that this JAX has yet")
+
 
 def _exists(name: str) -> bool:
     parts = name.split(".")
@@ -99,14 +101,14 @@ def _exists(name: str) -> bool:
     return False
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="names that this JAX has yet")
+@IS_WITHOUT_THEM
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_names_are_gone_and_their_successors_are_there() -> None:
-    assert [name for name in (*RENAMED, *ADVICE, *FOLDERS) if _exists(name)] == []
+    assert [name for name in (*RENAMED, *ADVICE, *MODULES) if _exists(name)] == []
     assert [name for name in RENAMED.values() if not _exists(name)] == []
 
 
-@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="names that this JAX has yet")
+@IS_WITHOUT_THEM
 @pytest.mark.parametrize(
     ("program", "title"),
     [

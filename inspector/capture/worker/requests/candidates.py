@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
 
+from ....catalog.spellings import PARAMETERS
 from .. import modules
 from .lowered import Change, Frame, Lowered, body_of
 from .price import Pricing
@@ -26,8 +27,6 @@ T = TypeVar("T")
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 _FIRST = re.compile(r"^\w+")
 _NUMBER = re.compile(r"\[\d+\]")
-_PARAMETERS = re.compile(r"(?:\.|\[')(?:params|parameters|weights|model|variables)(?:'\])?")
-"""The place of the parameters in a state that has their moments beside them."""
 FLOATS = ("f32", "bf16", "f16", "f64")
 NUMBER = "shardscope.number"
 
@@ -48,7 +47,7 @@ class Requests:
     """The candidates of a module; results that are tied to arguments, and the data among these."""
 
     def __init__(self, lowered: Lowered) -> None:
-        self.lowered = self._lowered = lowered
+        self.lowered = lowered
         names, types = lowered.names, list(map(str, lowered.types))
         self.tied: dict[int, int] = {}
         by_path: set[int] = set()
@@ -91,12 +90,12 @@ class Requests:
             return own
         if not own or own[0] == steps[0]:
             return []
-        is_named = _PARAMETERS.fullmatch(own[0]) is not None
-        return own[1:] if len(own) < len(steps) + is_named else []
+        is_beside = own[0].strip(".[']") in PARAMETERS
+        return own[1:] if len(own) < len(steps) + is_beside else []
 
     def _data(self, state: set[int]) -> Iterator[int]:
         """Arguments with a batch dimension: those that no result claims by its path, all of one leading size."""
-        lowered = self._lowered
+        lowered = self.lowered
         groups: dict[str, list[int]] = defaultdict(list)
         for number, name in enumerate(lowered.names):
             groups[_first(name)].append(number)
@@ -126,9 +125,9 @@ class Requests:
         """
         now = {each.number: each.spec for each in changes if each.kind == "argument"}
         open = (
-            Change("result", result, now.get(argument, self._lowered.arguments[argument]))
+            Change("result", result, now.get(argument, self.lowered.arguments[argument]))
             for result, argument in self.tied.items()
-            if self._lowered.results[result] is None
+            if self.lowered.results[result] is None
         )
         return (*open, *changes)
 
@@ -140,7 +139,7 @@ class Requests:
         yield from dict.fromkeys(found)
 
     def _results(self) -> Iterator[Candidate]:
-        lowered = self._lowered
+        lowered = self.lowered
         apart = [
             result
             for result, argument in self.tied.items()
@@ -152,7 +151,7 @@ class Requests:
                 yield Candidate("b", tuple(changes))
 
     def _homes(self) -> Iterator[Candidate]:
-        lowered = self._lowered
+        lowered = self.lowered
         apart = [
             number
             for number, home in self.home.items()
@@ -165,7 +164,7 @@ class Requests:
 
     def with_results(self, specs: dict[int, Spec]) -> tuple[Change, ...]:
         """Changes of arguments, and of the results that become them and were requested, or constrained, alike."""
-        lowered = self._lowered
+        lowered = self.lowered
         changes = [Change("argument", number, spec) for number, spec in specs.items()]
         for result, argument in self.tied.items():
             if argument not in specs:
@@ -180,7 +179,7 @@ class Requests:
 
     def _inputs(self) -> Iterator[Candidate]:
         """All data with its batch over other axes."""
-        lowered = self._lowered
+        lowered = self.lowered
         names = [name for name, size in lowered.axes.items() if size > 1]
         for count in range(1, len(names) + 1):
             for axes in itertools.combinations(names, count):
@@ -196,7 +195,7 @@ class Requests:
                     yield Candidate("d", self.with_results(changed))
 
     def _arguments(self) -> Iterator[Candidate]:
-        lowered = self._lowered
+        lowered = self.lowered
         ranked = [number for number, type in enumerate(lowered.types) if type.rank]
 
         def kind(number: int) -> Hashable:
@@ -210,11 +209,11 @@ class Requests:
                         yield Candidate("d", self.with_results(dict.fromkeys(members, spec)))
 
     def _requested(self, constraint: int) -> Spec:
-        return spec_in(str(self._lowered.operations[constraint].attributes["sharding"]))
+        return spec_in(str(self.lowered.operations[constraint].attributes["sharding"]))
 
     def groups(self) -> list[list[int]]:
         """The arguments that go together: those of all layers, and an optimizer's leaves with their parameters."""
-        lowered = self._lowered
+        lowered = self.lowered
 
         def place(number: int) -> Hashable:
             home = self.home.get(number, number)
@@ -223,7 +222,7 @@ class Requests:
         return _grouped([number for number, type in enumerate(lowered.types) if type.rank], place)
 
     def _constraints(self) -> Iterator[Candidate]:
-        lowered = self._lowered
+        lowered = self.lowered
         operations = lowered.operations
 
         def place(number: int) -> Hashable:
@@ -238,7 +237,7 @@ class Requests:
 
     def _others(self, spec: Spec, type: Any) -> list[Spec]:
         """Specs one step away: an axis added, moved or dropped, and two dimensions exchanged."""
-        lowered, rank = self._lowered, type.rank
+        lowered, rank = self.lowered, type.rank
         found: list[Dims] = []
         for axis in (name for name, size in lowered.axes.items() if size > 1):
             bare = tuple(tuple(each for each in dim if each != axis) for dim in spec.dims)
@@ -251,7 +250,7 @@ class Requests:
         return [Spec(dims) for dims in dict.fromkeys(found) if dims != spec.dims and lowered.fits(dims, type.shape)]
 
     def _batches(self, pricing: Pricing) -> Iterator[Candidate]:
-        lowered = self._lowered
+        lowered = self.lowered
         if not self.batch or lowered.is_explicit:
             return
         dims = self._batch_dims(pricing)
@@ -278,7 +277,7 @@ class Requests:
     def _places(self) -> Iterator[tuple[int, str]]:
         """Places where parameters meet data: lookups, products of both, and parameters that are broadcast."""
         from_data = self._sources()
-        for number, operation in enumerate(self._lowered.operations):
+        for number, operation in enumerate(self.lowered.operations):
             operands = [from_data.get(value, (False, False)) for value in operation.operands]
             if not len(operation.results) or not isinstance(operation.results[0].type, ir.RankedTensorType):
                 continue
@@ -295,7 +294,7 @@ class Requests:
 
     def _sources(self) -> dict[Any, tuple[bool, bool]]:
         """For each value, whether it comes from data, and whether from other arguments."""
-        main = body_of(modules.main_of(self._lowered.module))
+        main = body_of(modules.main_of(self.lowered.module))
         found = {each: (n in self.data, n not in self.data) for n, each in enumerate(main.arguments)}
 
         def of(values: Iterable[Any]) -> tuple[bool, bool]:
@@ -324,7 +323,7 @@ class Requests:
 
     def _batch_dims(self, pricing: Pricing) -> dict[int, int]:
         """The batch's dimension of operations' results: Shardy propagates an axis from the data and nothing else."""
-        lowered = self._lowered
+        lowered = self.lowered
         clone = lowered.changed(())
         operations = modules.find(clone.operation, lambda _: True)
         integer = ir.IntegerType.get_signless(64)
