@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .guarding import DISMISSED, MARK
+from .guarding import CLOSED, DISMISSED, MARK
 
 PROGRAM = str(Path(__file__).with_name("guarding.py"))
 
@@ -87,11 +87,14 @@ class Guardian:
 
     def dismiss(self) -> None:
         """Let it go: what it watched has ended."""
-        self._tell(DISMISSED)
-        self.close()
+        self._end(DISMISSED)
 
     def close(self) -> None:
         """Have it end what still runs, and wait until that is gone."""
+        self._end(CLOSED)
+
+    def _end(self, word: bytes) -> None:
+        self._tell(word)
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()

@@ -1,6 +1,6 @@
 """The guardian of a process, executed as a file: `guarding.py FRONT PLACE MARK`.
 
-Standard input has the processes to watch, one on a line, until it is dismissed or the front process has ended.
+Standard input has the processes to watch, one on a line, until one of the words, or the end of the front process.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 DISMISSED = b"dismissed\n"
+"""The word of a front process of which all has ended that was watched."""
+
+CLOSED = b"closed\n"
+"""The word of a front process that goes on, and wants all to end that is watched."""
 
 MARK = "SHARDSCOPE_GUARDED"
 """The environment variable with the marks of the guardians of a process."""
@@ -35,9 +39,13 @@ Found = tuple[int, int, int]
 def main(front: int, place: str, mark: bytes) -> None:
     """Wait for the end of the front process; then end what it has left, and remove the temporary folders in `place`."""
     roots = set[int]()
+    parting = PARTING_S
     for line in sys.stdin.buffer:
         if line == DISMISSED:
             return
+        if line == CLOSED:
+            parting = 0.0
+            break
         roots.add(int(line))
     deadline = time.monotonic() + ENDING_S
     while (left := _left(roots, mark)) and time.monotonic() < deadline:
@@ -46,7 +54,7 @@ def main(front: int, place: str, mark: bytes) -> None:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(LOOK_S)
     # A process that is ending closes its pipes a moment before its children get another parent.
-    deadline = time.monotonic() + PARTING_S
+    deadline = time.monotonic() + parting
     while os.getppid() == front and time.monotonic() < deadline:
         time.sleep(LOOK_S)
     if os.getppid() != front:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -9,8 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture import guarding
 from shardscope.inspector.capture.guardian import Guardian
-from shardscope.inspector.capture.guarding import MARK, by_proc
+from shardscope.inspector.capture.guarding import CLOSED, MARK, by_proc
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows a process's environment")
@@ -51,3 +53,14 @@ def test_a_guarded_command_ends_with_its_front(tmp_path: Path) -> None:
     while int(file.read_text()) in {pid for pid, _, _ in by_proc()}:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_one_that_is_closed_does_not_wait_for_a_front_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That would make each capture longer by the time of parting."""
+    sleeping: list[float] = []
+    monkeypatch.setattr(guarding.time, "sleep", sleeping.append)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CLOSED)))
+    guarding.main(os.getppid(), str(tmp_path), b"mark of no process")
+    assert sleeping == []
