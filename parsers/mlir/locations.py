@@ -130,6 +130,11 @@ _Form = _Name | _File | _CallSite | _Fused | _Alias | UnknownLoc
 """A location as a template spells it, with places of the template instead of texts and numbers."""
 
 
+def _places(location: Location) -> tuple[Location, ...]:
+    """The locations that one stands for in a fused one."""
+    return location.parts if isinstance(location, FusedLoc) and location.metadata is None else (location,)
+
+
 class Locations:
     """The locations of a text, each resolved when it is first asked for.
 
@@ -181,6 +186,8 @@ class _Resolution:
                 return CallSiteLoc(self.location(callee, text, depth + 1), self._callers(caller, text, depth + 1))
             case _Fused(metadata, parts):
                 fused = tuple(self.location(part, text, depth + 1) for part in parts)
+                if any(isinstance(each, FusedLoc) for each in fused):  # to MLIR they are one, of distinct places
+                    fused = tuple(dict.fromkeys(one for each in fused for one in _places(each)))
                 return FusedLoc(fused, None if metadata is None else text.text(metadata)[1:-1])
         return UnknownLoc()
 

@@ -100,8 +100,7 @@ class MlirModule:
     def problems(self) -> tuple[Problem, ...]:
         """The parts that could not be read, in text order; everything else is available."""
         found = set(problems_in(self.text))
-        if not found and self.operation is not None:
-            # In what is damaged, or only a part, something is missing anyhow.
+        if not found:  # in what is damaged, something is missing anyhow
             found = set(islice(broken_references(self), MAX_PROBLEMS))
         return tuple(sorted(found, key=lambda problem: (problem.span, problem.message)))
 

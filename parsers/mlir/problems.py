@@ -113,12 +113,16 @@ def _read_all(annotations: Annotations) -> None:
         getattr(annotations, name)
 
 
-_UNREAD = frozenset({"scf.for", "scf.forall", "scf.if", "scf.index_switch", "scf.parallel", "scf.while", "vector.mask"})
+_UNREAD = frozenset({"scf.for", "scf.forall", "scf.index_switch", "scf.parallel", "vector.mask"})
 """Operations whose forms define values, or order regions, in ways that are not read."""
 
 
 def _form(operation: Operation) -> None:
-    if operation.name in _UNREAD and not operation.head.is_quoted:
+    lacks = {
+        "scf.if": len(operation.regions) < 2,  # the other one is there, and empty
+        "llvm.func": bool(operation.operands),  # these are its arguments
+    }
+    if (operation.name in _UNREAD or lacks.get(operation.name)) and not operation.head.is_quoted:
         place = Span(operation.span.start, operation.head.end)
         raise ParseError(Problem(f"the form of {operation.name} is not read", operation.text.source, place))
 

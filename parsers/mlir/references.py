@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from .function import Function
     from .module import MlirModule
 
-_VALUE = re.compile(rf"%([{WORD}\-]+)(?![{WORD}\-])".encode())
-_DEFINED = re.compile(rf"%([{WORD}\-]++)(?::\d++ *+=| *+=|:)".encode())
+_VALUE = re.compile(rf"%([{WORD}\-]++#?+)(?!:\d)".encode())
+"""A use; `%0#1`, one of several results, with its mark."""
+_DEFINED = re.compile(rf"%([{WORD}\-]++)(?: *+=|:(?!\d))".encode())
 """In front of operations, as arguments of functions and of blocks, and `(%iterArg = %0)` of a loop."""
+_NUMBERED = re.compile(rf"%([{WORD}\-]++):\d".encode())
+"""The name of several results, `%0:2`."""
 _SEVERAL = re.compile(rf"^[ \t]*+((?:%[{WORD}\-]++(?::\d++)?+, *+)++)%[{WORD}\-:]++ *+=".encode(), re.MULTILINE)
 """All but the last of an operation's results with a name each."""
 _STRING = re.compile(rf"{STRING}|//[^\n]*+".encode())
@@ -34,8 +37,10 @@ def broken_references(module: MlirModule) -> Iterator[Problem]:
     source = module.source
     names = {function.name for function in module.functions}
     for function in module.functions:
-        for name, place in _undefined(source.data, function):
-            yield Problem(f"there is no value %{name} in this function", source, place)
+        for told, place in _undefined(source.data, function):
+            yield Problem(told, source, place)
+    if module.operation is None:
+        return  # in a part of a module, functions and meshes are missing anyhow
     calls = (
         each
         for each in _CALL.finditer(source.data)
@@ -55,16 +60,21 @@ def _undefined(data: bytes, function: Function) -> Iterator[tuple[str, Span]]:
         return
     # Text may be in strings, too.
     written = _STRING.sub(lambda found: b" " * len(found[0]), data[place.start : place.end])
-    missing = set(_VALUE.findall(written)) - _defined(written)
+    defined = _defined(written)
+    missing = set(_VALUE.findall(written)) - defined
     for found in _VALUE.finditer(written) if missing else ():
         if found[1] in missing:
             missing.discard(found[1])
-            yield found[1].decode(), Span(place.start + found.start(), place.start + found.end())
+            name = found[1].rstrip(b"#")
+            other = name if found[1] != name else name + b"#"
+            why = "this use of %{} is not read: of several results, one is `%name#0`"
+            told = why if other in defined else "there is no value %{} in this function"
+            yield told.format(name.decode()), Span(place.start + found.start(), place.start + found.end())
 
 
 def _defined(text: bytes) -> set[bytes]:
     several = (name for names in _SEVERAL.findall(text) for name in _VALUE.findall(names))
-    return {*_DEFINED.findall(text), *several}
+    return {*_DEFINED.findall(text), *several, *(name + b"#" for name in _NUMBERED.findall(text))}
 
 
 def _uncovered(module: MlirModule) -> Iterator[Problem]:

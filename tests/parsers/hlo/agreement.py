@@ -42,6 +42,7 @@ def differences(module: HloModule, theirs: list[Any]) -> Iterator[str]:
         }
         for element in elements:
             name, whole = spelled(element), spelled(Operand(element.name, element.index[:-1]))
+            name = f"{name}.1" if name in found else name
             row = expected.get(name, ())
             if name not in found and row[::2] == ("get-tuple-element", [whole]):
                 found[name] = row
@@ -53,12 +54,19 @@ def differences(module: HloModule, theirs: list[Any]) -> Iterator[str]:
 
 
 def printed(instruction: Instruction) -> tuple[str, str, list[str]]:
-    """Opcode, type without layouts, and operands, as XLA prints them."""
+    """Opcode, type without layouts, and operands, as XLA prints them; an element has a name that is not taken."""
     opcode = instruction.opcode
     kind, _, half = opcode.rpartition("-")
     if half in HALVES and kind not in HALVED:
         opcode = f"{halved(instruction)}-{half}"
-    return opcode, str(without_layout(instruction.type)), list(map(spelled, instruction.references))
+    return (
+        opcode,
+        str(without_layout(instruction.type)),
+        [
+            spelled(each) + (".1" if each.index and instruction.computation.instruction(spelled(each)) else "")
+            for each in instruction.references
+        ],
+    )
 
 
 def groups(instruction: Instruction) -> list[list[int]] | None:
@@ -110,10 +118,12 @@ def without_layout(type_: HloType) -> HloType:
 def in_our_names(module: HloModule, theirs: list[Any]) -> list[Any]:
     """XLA's answer of a text that people wrote, in terms of what is written.
 
-    XLA gives instructions of one name in several computations names of their own, and makes instructions of those that
-    are written in place of an operand. It infers types and groups that are not written.
+    XLA gives computations of like names, and instructions of one name in several computations, names of their own. It
+    makes instructions of those that are written in place of an operand, and infers types and groups.
     """
     ours = {computation.name: computation for computation in module.computations}
+    if len(ours) == len(theirs):
+        theirs = [[name, rows] for name, (_, rows) in zip(ours, theirs, strict=True)]
     answer = []
     for computation, rows in theirs:
         if computation not in ours:

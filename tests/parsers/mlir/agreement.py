@@ -16,6 +16,8 @@ from . import printed
 FUNCTION = "func.func"
 MODULES = (["module"], ["builtin.module"])
 TOKEN = "!stablehlo.token"
+AXES = re.compile(r'(?<![<=] )(?<=[\[ ])("[^"]*+")(?=[,\]])')
+"""Axes of a mesh as the short form of their attribute names them."""
 HANDLE = re.compile(r"#(?:stablehlo|mhlo)\.channel_handle<handle = (\d+), type = \d+>")
 
 Description = dict[str, Any]
@@ -158,5 +160,7 @@ def _plain(value: Any) -> Any:
         integers, width = value["values"], value["shape"][-1]
         rows = (integers[first : first + width] for first in range(0, len(integers), width or 1))
         return [[number for number in row if number >= 0] for row in rows]
+    if value.startswith("#stablehlo.replica_group_mesh_axes<"):
+        return AXES.sub(r"#stablehlo.axis_ref<name = \1>", value)
     handle = HANDLE.fullmatch(value)
     return int(handle[1]) if handle else value

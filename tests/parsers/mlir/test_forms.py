@@ -110,6 +110,7 @@ sdy.sharding_group %a group_id=7 : tensor<8x8xf32>
 %0 = stablehlo.add %a, %a : tensor<8x8xf32> loc("a.py":3:4 to :9)
 %0 = stablehlo.add %a, %a : tensor<8x8xf32> loc("a.py":3:4 to 5:6)
 %0 = stablehlo.add %a, %a : tensor<8x8xf32> loc(fused["a", "b"("a.py":1:2)])
+%0 = stablehlo.add %a, %a : tensor<8x8xf32> loc(fused["a", fused["b", "a", "c"], fused<"kept">["d"]])
 %0 = stablehlo.add %a, %a : tensor<8x8xf32> loc(fused<"why">["a", #later])
 %0 = stablehlo.add %a, %a : tensor<8x8xf32> loc(fused<{a = "%{}"}>["a\\\22\C3\A9", "b"])
 %0 = stablehlo.add %a, %a : tensor<8x8xf32> loc(callsite("f"("a.py":1:2) at callsite("g" at #later)))
@@ -252,14 +253,23 @@ func.func private @f(%a: tensor<8xf32>) -> (tensor<8xf32> {b.c = "d"}) attribute
     assert [str(result.type) for result in module.functions[0].results] == ["tensor<8xf32>"]
 
 
-def test_loops_of_scf_are_reported() -> None:
-    text = """
-func.func @f(%n: index, %a: f32) -> f32 {
-  %0 = scf.for %i = %n to %n step %n iter_args(%b = %a) -> (f32) {
-    scf.yield %b : f32
-  }
-  return %0 : f32
-}
-"""
-    problems = parse_module(Source("loop.mlir", text.encode())).problems
-    assert [problem.message for problem in problems] == ["the form of scf.for is not read"]
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (
+            "%0 = scf.for %i = %n to %n step %n iter_args(%b = %a) -> (f32) {\n scf.yield %b : f32\n}\nreturn %0 : f32",
+            "the form of scf.for is not read",
+        ),
+        ("scf.if %t {\n}\nreturn %a : f32", "the form of scf.if is not read"),
+        (
+            "%0:2 = func.call @two() : () -> (f32, f32)\nreturn %0 : f32",
+            "this use of %0 is not read: of several results, one is `%name#0`",
+        ),
+    ],
+)
+def test_what_is_not_read_is_reported(mlir: Read, tmp_path: Path, body: str, problem: str) -> None:
+    text = f"func.func private @two() -> (f32, f32)\nfunc.func @f(%n: index, %a: f32, %t: i1) -> f32 {{\n{body}\n}}\n"
+    path = tmp_path / "module.mlir"
+    path.write_text(text)
+    assert "operations" in mlir([path])[path]
+    assert [each.message for each in parse_module(Source(path.name, text.encode())).problems] == [problem]
