@@ -99,6 +99,29 @@ def test_moments_get_the_spec_of_their_parameter(tmp_path: Path) -> None:
     assert max((each.before.held or 0) - (each.after.held or 0) for each in done) >= 2 * 64 * 256 * 4 * 3 // 4
 
 
+RANDOM = """
+import random
+import numpy as np
+seen = [random.random(), np.random.rand()]
+import jax
+step = jax.jit(lambda *values: sum(values))
+def main():
+    return step(*seen, random.random(), np.random.randn(8), np.random.default_rng().normal(size=8))
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_random_numbers_without_a_seed_are_the_same_in_each_run(tmp_path: Path) -> None:
+    """Else each change of the program would seem to change its results."""
+    (tmp_path / "script.py").write_text(RANDOM)
+    runs = [last_capture(Request(f"{tmp_path / 'script.py'}:step", probe="none", fingerprints=True)) for _ in "ab"]
+    found = [run.execution.outputs[0] for run in runs if run.execution is not None]
+    assert len(found) == 2
+    assert found[0].digest == found[1].digest is not None
+    assert found[0].projections == found[1].projections
+
+
 def test_a_batch_is_divided_among_all_devices(tmp_path: Path) -> None:
     """The first fix spreads it over the axis that computes copies: each device then has a quarter of the products."""
     before, request = report_of(tmp_path, programs.BATCH)

@@ -95,6 +95,7 @@ def _capture(
     overrides = Overriding(read_overrides(request.overrides))
     overrides.watch_imports()
     backward_lines.watch_imports()
+    patches.repeat_random_numbers()
     if topology is not None:
         topology.watch_imports()
     if request.target != "local":

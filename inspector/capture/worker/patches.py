@@ -10,11 +10,12 @@ import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import itertools
 import linecache
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -50,6 +51,50 @@ class _Finder(importlib.abc.MetaPathFinder):
 
             spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
         return spec
+
+
+def repeat_random_numbers() -> None:
+    """Have Python and NumPy give the same numbers in each run where the script sets no seed: runs are compared.
+
+    JAX's import draws some, which a fork of a warm server does not: the numbers go on behind it as if it drew none.
+    """
+    states: list[tuple[Callable[[Any], None], Any]] = []
+
+    def restore(module: ModuleType) -> None:
+        for set_state, state in states:
+            set_state(state)
+
+    change_after_import(
+        {
+            "random": lambda module: module.seed(0),
+            "numpy.random": _seed,
+            "jax.version": lambda module: states.extend(_random_states()),
+            "jax": restore,
+        }
+    )
+    if "random" in sys.modules:
+        sys.modules["random"].seed(0)
+
+
+def _random_states() -> Iterator[tuple[Callable[[Any], None], Any]]:
+    """What sets the state of each of the two generators, and its state now; the first, where it is not yet there."""
+    import random
+
+    import numpy.random
+
+    yield random.setstate, random.getstate()
+    yield numpy.random.set_state, numpy.random.get_state()
+
+
+def _seed(module: ModuleType) -> None:
+    made, seeds = module.default_rng, itertools.count()
+    module.seed(0)
+
+    @functools.wraps(made)
+    def default_rng(seed: object = None) -> Any:
+        return made(next(seeds) if seed is None else seed)
+
+    module.default_rng = default_rng  # type: ignore[attr-defined]
 
 
 _TEXTS: dict[str, bytes] = {}
