@@ -21,6 +21,7 @@ from .allowed import obstacle
 from .edited import captured_with
 from .measured import measured
 from .pricing import Prices, prices
+from .rewrites import rewrites
 from .suspects import RULE, with_suspects
 from .values import Comparison, compared, for_numbers, is_finite
 from .verdict import CHANGED, judged
@@ -77,7 +78,8 @@ def tried(
     lab = Lab(report, request, policy, usual_seconds(report) if seconds is None else seconds, tell)
 
     def now() -> Report:
-        return settled(replace(report, findings=tuple(found)))
+        shown = (each for number, each in enumerate(found) if number not in lab.unseen or _helps(each))
+        return settled(replace(report, findings=tuple(shown)))
 
     for number, position, outcome in lab.outcomes(found, search=search):
         fixes = list(found[number].fixes)
@@ -124,6 +126,8 @@ class Lab:
         timeout = GRACE_S + max(seconds, MAX_TIMES * sum(report.capture.timings.values()))
         self._request = replace(request, timeout=timeout, devices=_devices(report, request))
         self._known: dict[Edits, Future[Experiment]] = {}
+        self.unseen: set[int] = set()
+        """The findings that no rule has seen: shown once a fix of theirs helps."""
 
     def outcomes(self, found: list[Finding], *, search: bool = True) -> Iterator[tuple[int, int, Experiment]]:
         """Yield what came of each fix of some findings, as it is known; findings of requests are added to them."""
@@ -132,6 +136,10 @@ class Lab:
             is_wanted = search and self._policy.wants(RULE) and measured(self._report).bytes != 0
             pricing = pool.submit(self._prices) if is_wanted else None
             _ = self._gentle, self._before  # before any thread asks for them
+            if search:
+                more = [each for each in rewrites(self._report) if self._policy.wants(each.rule)]
+                self.unseen = set(range(len(found), len(found) + len(more)))
+                found += more
             left, owed = _queue(found), 0
             while True:
                 while left and len(waiting) < MAX_AT_ONCE and (self.has_time or owed > 0):
@@ -273,6 +281,10 @@ class Lab:
         """Return whether the program gives the same numbers with these edits, on as many fake CPU devices."""
         changed = captured_with(self._report.program, self._on_cpus, edits)
         return compared(self._unchanged_on_cpus, None if changed is None else changed.execution)
+
+
+def _helps(found: Finding) -> bool:
+    return any(fix.helps for fix in found.fixes)
 
 
 def _devices(report: Report, request: Request) -> int | None:

@@ -19,8 +19,7 @@ _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 def measured(report: Report) -> Measured:
     """Return what the program of a report costs per device and step."""
     collectives = compiled_collectives(report)
-    memory, products = report.capture.memory, products_of(report.program)
-    parts = () if memory is None else (memory.arguments, memory.outputs, memory.temporaries)
+    memory, peak, products = report.capture.memory, report.peak, products_of(report.program)
     sent = [(over(each), known_product(each.wire_bytes, each.executions)) for each in collectives]
     counts, by_axes = Counter[str](), Counter[str]()
     for each in collectives:
@@ -32,7 +31,7 @@ def measured(report: Report) -> Measured:
         by_axes=tuple(by_axes.items()),
         bytes=known_sum(size for _, size in sent) if report.capture.stage("hlo") is not None else None,
         seconds=None if report.cost is None else report.cost.total,
-        memory=None if memory is None else memory.peak or known_sum(parts),
+        memory=None if peak is None else peak.peak or peak.bytes,
         flops=sum(each.flops for each in products) if products else None,
         held=None if memory is None else known_sum((memory.arguments, memory.outputs)),
         later=sum(later(report)),

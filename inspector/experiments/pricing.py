@@ -25,6 +25,9 @@ from ..report.findings import FLOPS_PER_BYTE
 LESS_FLOPS = 0.9
 """Share of the operations up to which work counts as shared."""
 
+LEAST_SHARE = 0.01
+"""Share of what the program costs from which a change is worth trying."""
+
 START_S = 10.0
 """Seconds in which the process starts and reads the module, besides those for prices."""
 
@@ -100,7 +103,8 @@ def prices(program: Program, python: str | None, seconds: float) -> Prices:
     try:
         today, flops = float(found["today"]["bytes"]), float(found["today"]["flops"])
         priced = Prices(today, flops, msgspec.convert(found["candidates"], tuple[PricedCandidate, ...]))
-        worth = [each for each in priced.candidates if priced.spared(each) > 0]
+        least = LEAST_SHARE * (today + flops / FLOPS_PER_BYTE)
+        worth = [each for each in priced.candidates if priced.spared(each) > least]
         return replace(priced, candidates=tuple(sorted(worth, key=priced.spared, reverse=True)))
     except (TypeError, KeyError, msgspec.ValidationError):
         return Prices()

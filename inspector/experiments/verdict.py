@@ -19,6 +19,12 @@ MAX_MORE_HELD = 0.05
 MAX_MORE_FLOPS = 0.1
 """Share by which matrix products may grow where the time on the target is not known."""
 
+MAX_MORE_MEMORY = 0.05
+"""Share by which memory may grow, or that by which what is sent shrinks, if that is more."""
+
+LEAST_MEMORY = 0.005
+"""Share of the memory of a device that is a saving."""
+
 LEAST = 1e-4
 """Share of the time of a step that is a difference."""
 
@@ -43,7 +49,7 @@ def judged(
         state, why = "values differ", CHANGED
     else:
         rule = None if found is None else rule_named(found.rule)
-        if found is not None and rule is not None and rule.is_observation:
+        if found is not None and rule is not None and rule.is_observation and _is_seen(found, before):
             is_there = are[found.rule] >= were[found.rule]
             cost = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_sent(*costs)
             why = "the finding is still there" if is_there else cost
@@ -63,6 +69,11 @@ def judged(
     )
 
 
+def _is_seen(found: Finding, before: Report) -> bool:
+    """Return whether a rule saw it, and would see it again: what is only tried is judged by what it saves."""
+    return any((each.rule, each.message) == (found.rule, found.message) for each in before.findings)
+
+
 def _more_sent(before: Measured, after: Measured) -> str:
     return "more bytes are sent" if is_more(before.bytes, after.bytes) else ""
 
@@ -75,8 +86,10 @@ def _obstacle(saves: str, before: Measured, after: Measured) -> str:
         return ""
     if is_more(before.bytes, after.bytes) and (saves == "memory" or before.seconds is None):
         return "more bytes are sent"
+    if saves == "communication" and _growth(before.memory, after.memory) > max(MAX_MORE_MEMORY, _gain(before, after)):
+        return f"it takes {_change(before.memory, after.memory)} of memory"
     if saves == "memory":
-        return "" if is_more(after.memory, before.memory) else "no less memory is needed"
+        return "" if is_more(after.memory, before.memory, LEAST_MEMORY) else "no less memory is needed"
     if before.seconds is not None and after.seconds is not None:
         if is_more(before.seconds, after.seconds, LEAST):
             return "the step is slower on the target"
@@ -96,6 +109,17 @@ def _obstacle(saves: str, before: Measured, after: Measured) -> str:
 def is_more(before: float | None, after: float | None, by: float = 0.0) -> bool:
     """Return whether a number grows by more than a share; False where one is not known."""
     return before is not None and after is not None and after > before * (1 + by)
+
+
+def _growth(before: float | None, after: float | None) -> float:
+    return (after - before) / before if before and after is not None else 0.0
+
+
+def _gain(before: Measured, after: Measured) -> float:
+    """The share of the time on the target, or of the bytes that are sent, that a change saves."""
+    if before.seconds is not None:
+        return -_growth(before.seconds, after.seconds)
+    return -_growth(before.bytes, after.bytes)
 
 
 def _with_later(cost: Measured) -> int | None:

@@ -99,3 +99,61 @@ w = {{"a": A(S(), 256, 256), "b": A(S(), 256, 256)}}
 step_inputs = (w, A(rows, 4096, 256))
 """
 """A batch that only two of eight devices divide among them."""
+
+REMAT = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()[:8]).reshape(2, 4), ("data", "model"))
+S = lambda *axes: NamedSharding(mesh, P(*axes))
+def block(p, x):
+    x = x + jnp.tanh(x @ p["up"]) @ p["down"]
+    return x + jnp.tanh(x @ p["wide"]) @ p["narrow"]
+def loss(layers, x):
+    for p in layers:
+        x = jax.checkpoint(block)(p, x)
+    return jnp.mean(x * x)
+@jax.jit
+def step(layers, x):
+    return jax.tree.map(lambda w, g: w - g, layers, jax.grad(loss)(layers, x))
+if __name__ == "__main__":
+    r = np.random.RandomState(0)
+    specs = {"up": S(None, "model"), "wide": S(None, "model"), "down": S("model"), "narrow": S("model")}
+    sizes = {"up": (64, 256), "wide": (64, 256), "down": (256, 64), "narrow": (256, 64)}
+    layers = [{k: jax.device_put(r.randn(*sizes[k]).astype("f") * 0.1, specs[k]) for k in specs} for _ in range(2)]
+    layers = step(layers, jax.device_put(r.randn(64, 64).astype("f"), S("data")))
+"""
+
+TWICE = """
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()[:8]), ("dp",))
+def loss_fn(w, x):
+    return lax.pmean(jnp.mean(jnp.tanh(x @ w) ** 2), "dp")
+def local(w, x):
+    loss, grad = lax.pmean(jax.value_and_grad(loss_fn)(w, x), "dp")
+    return w - 0.1 * grad, loss
+step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(P(), P("dp")), out_specs=(P(), P()), check_vma=False))
+if __name__ == "__main__":
+    r = np.random.RandomState(0)
+    step(r.randn(16, 8).astype("f"), jax.device_put(r.randn(64, 16).astype("f"), NamedSharding(mesh, P("dp"))))
+"""
+
+KEPT = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()[:8]), ("fsdp",))
+S = NamedSharding(mesh, P("fsdp"))
+def train(params, ema, count, x):
+    grads = jax.grad(lambda p: jnp.mean((x @ p["w"]) ** 2))(params)
+    params = jax.tree.map(lambda p, g: p - g, params, grads)
+    return params, jax.tree.map(lambda e, p: 0.9 * e + 0.1 * p, ema, params), count + 1
+step = jax.jit(train, donate_argnums=0, out_shardings=({"w": S}, {"w": S}, None))
+def main():
+    r = np.random.RandomState(0)
+    params, ema = ({"w": jax.device_put(r.randn(256, 256).astype("f"), S)} for _ in "ab")
+    count = jnp.zeros((), int)
+    for _ in range(2):
+        params, ema, count = step(params, ema, count, jax.device_put(r.randn(8, 256).astype("f"), S))
+main()
+"""

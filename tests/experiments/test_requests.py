@@ -68,8 +68,9 @@ def first_fix(report: Report) -> Finding:
         (programs.CACHE, "out_shardings=(S("),
         (programs.VALUES, 'wsc(v, S("data", "model"))'),
         (programs.HELPER, "jnp.tanh(h)"),
+        (programs.REMAT, "jax.checkpoint(block)"),
     ],
-    ids=["cache", "values", "helper"],
+    ids=["cache", "values", "helper", "remat"],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
     """Its bytes are those of the changed program, compiled anew and counted by another reader."""
@@ -97,6 +98,31 @@ def test_moments_get_the_spec_of_their_parameter(tmp_path: Path) -> None:
     mine = [fix for fix in fixes if [lines[edit.line - 1].strip()[:3] for edit in fix.edits] == ["mu="]]
     done = [each.experiment for each in mine if each.experiment is not None]
     assert max((each.before.held or 0) - (each.after.held or 0) for each in done) >= 2 * 64 * 256 * 4 * 3 // 4
+
+
+def test_a_loss_that_is_averaged_twice_is_averaged_once(tmp_path: Path) -> None:
+    """The inner mean is left out, with the sum that it is transposed to: the numbers stay."""
+    before, request = report_of(tmp_path, programs.TWICE)
+    found = first_fix(tried(before, request, seconds=300))
+    assert found.fixes[0].experiment is not None
+    assert found.fixes[0].experiment.values in ("equal", "close")
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert "return jnp.mean(jnp.tanh(x @ w) ** 2)" in changed.decode()
+
+
+def test_state_that_each_call_replaces_is_donated(tmp_path: Path) -> None:
+    """The compiled program then has an alias for it. One that the script keeps is left alone."""
+    before, request = report_of(tmp_path, programs.KEPT)
+    found = next(each for each in tried(before, request, seconds=300).findings if each.rule == "SS20")
+    assert found.fixes[0].helps
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert "donate_argnums=(0, 1, 2)" in changed.decode()
+    after, _ = report_of(tmp_path, changed.decode())
+    aliased = [report.capture.memory.aliased for report in (before, after) if report.capture.memory is not None]
+    assert (aliased[1] or 0) - (aliased[0] or 0) == 256 * 256 * 4 // 8 + 4
+    kept = programs.KEPT.replace("    for _", "    first = ema\n    for _").replace("main()\n", "    print(first)\n", 1)
+    before, request = report_of(tmp_path, kept)
+    assert not [each for each in tried(before, request, seconds=300).findings if "ema" in each.message]
 
 
 RANDOM = """

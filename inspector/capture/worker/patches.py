@@ -77,7 +77,7 @@ def repeat_random_numbers() -> None:
 
 
 def _random_states() -> Iterator[tuple[Callable[[Any], None], Any]]:
-    """What sets the state of each of the two generators, and its state now; the first, where it is not yet there."""
+    """Yield what sets the state of each of the two generators, and its state now."""
     import random
 
     import numpy.random

@@ -9,6 +9,7 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ..fixes.calls import call_at, call_to_leave_out
 from ..fixes.edits import Edits, keyword_changes, together, with_keyword, without_call
+from ..fixes.reductions import REDUCING
 from ..rule import Rule, alternatives, finding
 from ..support.compiled import certainty, compiled_to, is_compiled, saving
 from ..support.compiled_from import sum_compiled_as
@@ -75,7 +76,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
             *(() if factor is None else (("afterwards", f"nothing that is made of it is divided by {factor}"),)),
         ),
         fixes=(
-            *_without(report, flow, own),
+            *_without(report, flow, place if own is None else own, is_own=own is not None),
             *alternatives(ADVICE[equation.primitive] if factor is None else INSIDE, _changes(report, flow, place)),
         ),
         saves=saving(whole, combined=False),
@@ -119,8 +120,11 @@ def _summed_before(report: Report, flow: Flow, own: EquationPlace | None) -> Ite
             yield "the true gradient", "--check-gradients compares with differences of values"
 
 
-def _without(report: Report, flow: Flow, own: EquationPlace | None) -> Iterator[Fix]:
-    call = None if own is None else call_to_leave_out(report.program, flow.source(own), ("psum",))
+def _without(report: Report, flow: Flow, summed: EquationPlace, *, is_own: bool) -> Iterator[Fix]:
+    """The sum of a custom_vjp left out; or that of the forward pass, where values say that another one is enough."""
+    if not is_own and report.capture.execution is None:
+        return
+    call = call_to_leave_out(report.program, flow.source(summed), REDUCING)
     if call is not None:
         title = f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}"
         yield Fix(title, without_call(report.program, call))
@@ -155,5 +159,5 @@ RULE = Rule(
     check=check,
     is_observation=True,
     of_gradients=True,
-    tries="check_vma=True, one shard_map at a time; all_gather with to='invarying'",
+    tries="the forward sum left out; check_vma=True, one shard_map at a time; all_gather with to='invarying'",
 )

@@ -204,7 +204,8 @@ class Requests:
         for groups in (self.groups(), _grouped(ranked, kind)):
             for members in groups:
                 now, type = lowered.arguments[members[0]], lowered.types[members[0]]
-                for spec in self._others(now, type):
+                is_data = bool(set(members) & set(self.data))
+                for spec in self._others(now, type, batch=now.dims[0] if is_data else ()):
                     if lowered.parts(spec) >= lowered.parts(now):
                         yield Candidate("d", self.with_results(dict.fromkeys(members, spec)))
 
@@ -229,14 +230,24 @@ class Requests:
             operation = operations[number]
             return lowered.stack(number), str(operation.attributes["sharding"]), str(operation.results[0].type)
 
+        sources = self._sources()
         for members in _grouped(lowered.constraints, place):
             operation = operations[members[0]]
             now, type = spec_in(str(operation.attributes["sharding"])), ir.RankedTensorType(operation.results[0].type)
-            for spec in (*self._others(now, type), None):
+            of_data = any(sources.get(operations[number].operands[0], (False, False))[0] for number in members)
+            batch = (
+                tuple(axis for axis in now.dims[0] if any(axis in axes for axes in self.batch))
+                if of_data and now.dims
+                else ()
+            )
+            for spec in (*self._others(now, type, batch=batch), *(() if batch else (None,))):
                 yield Candidate("d", tuple(Change("constraint", number, spec) for number in members))
 
-    def _others(self, spec: Spec, type: Any) -> list[Spec]:
-        """Specs one step away: an axis added, moved or dropped, and two dimensions exchanged."""
+    def _others(self, spec: Spec, type: Any, batch: tuple[str, ...] = ()) -> list[Spec]:
+        """Specs one step away: an axis added, moved or dropped, and two dimensions exchanged.
+
+        Those axes of the first dimension stay that divide the `batch`.
+        """
         lowered, rank = self.lowered, type.rank
         found: list[Dims] = []
         for axis in (name for name, size in lowered.axes.items() if size > 1):
@@ -247,7 +258,11 @@ class Requests:
             swapped = list(spec.dims)
             swapped[one], swapped[other] = swapped[other], swapped[one]
             found.append(tuple(swapped))
-        return [Spec(dims) for dims in dict.fromkeys(found) if dims != spec.dims and lowered.fits(dims, type.shape)]
+        return [
+            Spec(dims)
+            for dims in dict.fromkeys(found)
+            if dims != spec.dims and lowered.fits(dims, type.shape) and (not batch or set(batch) <= set(dims[0]))
+        ]
 
     def _batches(self, pricing: Pricing) -> Iterator[Candidate]:
         lowered = self.lowered
