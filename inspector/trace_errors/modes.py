@@ -23,6 +23,10 @@ MANUAL = re.compile(
     r"|context mesh.*?Manual.*?should match the (?:aval )?mesh",
     re.DOTALL,
 )
+ASSERTED = re.compile(
+    r"passed to with_sharding_constraint can only refer to Auto axes of the mesh\. Got spec=P(?:artitionSpec)?"
+    r"\((?P<spec>(?:[^()]|\([^()]*\))*)\)"
+)
 UNBOUND = re.compile(r"unbound axis name: (?P<axis>\w+)")
 MAPPED = re.compile(
     r"Mapped away dimension of inputs passed to vmap should be sharded the same\. Got inconsistent axis specs:"
@@ -60,6 +64,27 @@ def explain_not_explicit(problem: Problem, said: re.Match[str]) -> Reason:
     title = f"{function} is given {text_of(spec)}, but {said['axis']!r} is an {kind} axis"
     explicit = _types(problem, "Explicit") if kind == "Auto" else iter(())
     return Reason(title, said["axis"], (step,), (*candidates, *explicit))
+
+
+def explain_asserted(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a constraint over explicit axes, of the user's or of a library that shards the leaves of a tree."""
+    spec = text_of(spec_of(said["spec"]))
+    own, trees = list[Edits](), list[Edits]()
+    for file, call in problem.calls("with_sharding_constraint"):
+        own.append(instead((file, call.func), "jax.sharding.reshard"))
+    for file, call in problem.calls("filter_shard"):
+        if len(call.args) == 2:
+            tree, sharding = map(ast.unparse, call.args)
+            leaf = f"jax.sharding.reshard(leaf, {sharding}) if isinstance(leaf, jax.Array) else leaf"
+            trees.append(instead((file, call), f"jax.tree.map(lambda leaf: {leaf}, {tree})"))
+    candidates = [
+        Candidate("reshard the value: with explicit axes a constraint only compares", together(*edits))
+        for edits in (own[:1], own, trees[:1], trees)
+        if edits
+    ]
+    step = StoryStep("the axes are explicit; with_sharding_constraint shards over automatic ones", problem.place)
+    title = f"with_sharding_constraint is given {spec}, over explicit axes"
+    return Reason(title, "", (step,), (*candidates, *automatic(problem)))
 
 
 def explain_manual(problem: Problem, said: re.Match[str]) -> Reason:
@@ -103,6 +128,14 @@ def explain_unbound(problem: Problem, said: re.Match[str]) -> Reason | None:
     title = f"a collective over {axis!r} where no shard_map maps over it"
     words = "under jit alone values are global, so there is nothing to reduce: leave out the collectives"
     why = f"{axis!r} is an axis of the mesh, but not manual here" if known else f"no mesh here has an axis {axis!r}"
+    given_to_library = [
+        without_keyword(file, node, keyword.arg)
+        for file, node in problem.nodes
+        if isinstance(node, ast.Call) and name_of(node.func) not in (*REDUCED, "vmap", "pmap", "shard_map")
+        for keyword in node.keywords
+        if keyword.arg in ("axis_name", "pmap_axis_name", "bn_axis_name", "cross_replica_axis")
+    ]
+    edits = edits or list(together(*given_to_library)) if given_to_library else edits
     candidate = Candidate(f"{words}; the partitioner inserts the communication", tuple(edits))
     return Reason(title, axis, (StoryStep(why, problem.place),), (candidate,) if edits else ())
 

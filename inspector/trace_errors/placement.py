@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import instead, wrapped
-from ..report import StoryStep
+from ..report import Edit, StoryStep
 from .candidates import Candidate, Reason
+from .explicit_specs import spec_of, text_of
 from .problem import Argument, Problem, without_keyword
 
 DEVICES = re.compile(
     r"Received incompatible devices for jitted computation\. Got argument (?P<one>\S+) of (?P<function>\S+) with shape"
     r" \w+\[(?P<shape>[\d,]*)\] and (?:with )?device ids \[(?P<ids>[\d, ]*)\].*? and (?:argument (?P<other>\S+) of \S+"
     r" with shape \w+\[(?P<shape2>[\d,]*)\] and )?(?P<rest>.*?)(?:with )?device ids \[(?P<ids2>[\d, ]*)\]",
+    re.DOTALL,
+)
+_PARTS = r"spec=P(?:artitionSpec)?\((?P<{}>(?:[^()]|\([^()]*\))*)\)"
+REQUIRED = re.compile(
+    r"Sharding passed to p?jit does not match the sharding on the respective arg\. Got p?jit sharding: .*?"
+    rf"{_PARTS.format('wanted')}.*?arg sharding: .*?{_PARTS.format('spec')}.*? for arg type: \w+\[(?P<shape>[\d,]*)\]"
+    r"|Argument (?P<path>\S+) with shape \w+\[(?P<shape2>[\d,]*)\]:\s*Passed sharding: "
+    rf"(?:NamedSharding\(mesh=[^\n]*?{_PARTS.format('spec2')})?[^\n]*"
+    rf"\s*Required sharding: [^\n]*?{_PARTS.format('wanted2')}",
     re.DOTALL,
 )
 DELETED = re.compile(r"(?:Array|Buffer) has been deleted(?: or donated)?(?: with shape=\w+\[(?P<shape>[\d,]*)\])?")
@@ -40,7 +50,53 @@ def explain_devices(problem: Problem, said: re.Match[str]) -> Reason:
         StoryStep(f"{name or 'the mesh in the context'} is on devices {list(ids)}", problem.place)
         for name, ids in (one, other)
     )
-    return Reason(title, odd[0], steps, (*_moved(problem, odd, kept), *_moved(problem, kept, odd)))
+    candidates = (*_in_context(problem, one, other), *_moved(problem, odd, kept), *_moved(problem, kept, odd))
+    return Reason(title, odd[0], steps, candidates)
+
+
+def _in_context(problem: Problem, *sides: tuple[str, tuple[int, ...]]) -> Iterator[Candidate]:
+    """The statement under the mesh of an argument, where another one is in the context."""
+    held = next((ids for name, ids in sides if name), ()) if any(not name for name, _ in sides) else ()
+    mesh = next((each.name for each in problem.meshes() if each.devices == held), None)
+    for placed in problem.expressions:
+        statement = problem.statement(placed)
+        if mesh is not None and isinstance(statement, ast.Assign | ast.Expr | ast.Return):
+            at = (statement.lineno, statement.col_offset)
+            title = f"set the mesh of the arguments for the call: jax.set_mesh({mesh})"
+            yield Candidate(title, (Edit(placed[0], *at, *at, f"with jax.set_mesh({mesh}): "),))
+
+
+def explain_required(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain an argument that is not sharded as in_shardings, or a compiled function, require."""
+    wanted, given = (spec_of(said[name] or said[f"{name}2"] or "") for name in ("wanted", "spec"))
+    shape = tuple(int(each) for each in re.findall(r"\d+", said["shape"] or said["shape2"] or ""))
+    alike = [each for each in problem.arguments if each.kind == "array" and each.shape == shape]
+    near = [each for each in alike if each.spec is not None and _trimmed(each.spec) == _trimmed(given)]
+    argument = said["path"] or next((each.name for each in (*near, *alike)), "")
+    what = argument or f"an argument of shape {shape}"
+    is_single = bool(said["path"]) and said["spec2"] is None
+    now = "on one device" if is_single else f"sharded as {text_of(given)}"
+    title = f"{what} is {now}, but the call requires {text_of(wanted)}"
+    step = StoryStep(f"{what} has shape {shape}, and is {now}", problem.place)
+    candidates, text = [], problem.spec_text(wanted)
+    for placed in () if is_single else problem.specs(given):
+        words = f"place {what} as the call requires it: {text}"
+        candidates.append(Candidate(words, instead(placed, problem.spec_like(placed[1], wanted))))
+    mesh = problem.mesh_of(axis for entry in wanted for axis in entry)
+    sharding = f"{problem.named('NamedSharding')}({mesh}, {text})"
+    if mesh is not None:
+        candidates += _at_call(
+            problem, argument, sharding, f"place {what} as the call requires it: {text}", others=True
+        )
+    for placed in problem.specs(wanted):
+        words = f"require {text_of(given)}, as {what} is sharded"
+        candidates += [] if is_single else [Candidate(words, instead(placed, problem.spec_like(placed[1], given)))]
+    return Reason(title, argument, (step,), tuple(candidates))
+
+
+def _trimmed(spec: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    count = max((number + 1 for number, entry in enumerate(spec) if entry), default=0)
+    return tuple(map(tuple, spec[:count]))
 
 
 def _moved(
@@ -69,20 +125,35 @@ def _moved(
     wanted = _spec_for(problem, value, kept[0], meshes[target])
     sharding_text = f"{sharding}({target}, {wanted})"
     if len(odd[1]) == 1:
-        for file, call in problem.calls("device_put"):
-            match call.args:
-                case [_, ast.Subscript() | ast.Call(func=ast.Attribute(attr="devices")) as device]:
-                    yield Candidate(f"{title}: {wanted}", instead((file, device), sharding_text))
-                case [_, ast.Name() as device] if not isinstance(problem.followed(file, device), ast.Call):
-                    yield Candidate(f"{title}: {wanted}", instead((file, device), sharding_text))
-    root = re.split(r"[\[.]", odd[0], maxsplit=1)[0]
+        yield from _on_one(problem, sharding_text, f"{title}: {wanted}")
+    yield from _at_call(problem, odd[0], sharding_text, f"{title} before the call: {wanted}")
+
+
+def _on_one(problem: Problem, sharding: str, title: str) -> Iterator[Candidate]:
+    """The placements on one device, with a sharding in its place."""
+    for file, call in problem.calls("device_put"):
+        match call.args:
+            case [_, ast.Subscript() | ast.Call(func=ast.Attribute(attr="devices")) as device]:
+                yield Candidate(title, instead((file, device), sharding))
+            case [_, ast.Name() as device] if not isinstance(problem.followed(file, device), ast.Call):
+                yield Candidate(title, instead((file, device), sharding))
+
+
+def _at_call(
+    problem: Problem, argument: str, sharding: str, title: str, *, others: bool = False
+) -> Iterator[Candidate]:
+    """The argument placed at the call that failed; `others` too, where the parameter is not known by its name."""
+    root = re.split(r"[\[.]", argument, maxsplit=1)[0]
     for file, node in problem.expressions[:2]:
         if isinstance(node, ast.Call):
             names = [each for each in node.args if isinstance(each, ast.Name)]
             match = [each for each in names if each.id == root] or _by_position(problem, node, root)
-            for argument in match[:1]:
-                edits = wrapped((file, argument), "jax.device_put(", f", {sharding_text})")
-                yield Candidate(f"{title} before the call: {wanted}", edits)
+            for each in match[:1] or (node.args if others else ()):
+                put = isinstance(each, ast.Call) and name_of(each.func) == "device_put" and len(each.args) == 2
+                edits = wrapped((file, each), "jax.device_put(", f", {sharding})")
+                if put and isinstance(each, ast.Call):
+                    edits = instead((file, each.args[1]), sharding)
+                yield Candidate(title, edits)
 
 
 def _by_position(problem: Problem, call: ast.Call, parameter: str) -> list[ast.expr]:

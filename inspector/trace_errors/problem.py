@@ -245,10 +245,10 @@ def _trimmed(spec: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     return entries
 
 
-def entries_of(call: ast.Call) -> list[tuple[str, ...]] | None:
-    """The entries of a spec that is written out; None of one that is not."""
+def entries_of(written: ast.Call | ast.Tuple | ast.List) -> list[tuple[str, ...]] | None:
+    """The entries of a spec that is written out, or of a tuple; None of one that is not."""
     found: list[tuple[str, ...]] = []
-    for argument in call.args:
+    for argument in written.args if isinstance(written, ast.Call) else written.elts:
         match argument:
             case ast.Constant(None):
                 found.append(())

@@ -17,7 +17,7 @@ from ..capture.protocol.events import StackFrame
 from ..experiments.edited import applied
 from ..ir.program import Program, file_on_disk
 from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
-from . import modes, placement, renamed, script_specs, sizes
+from . import mesh_sizes, modes, placement, renamed, script_specs, sizes
 from .candidates import Candidate, Reason
 from .failed import Failed
 from .problem import Problem
@@ -31,6 +31,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (sizes.INDIVISIBLE, sizes.explain),
     (sizes.IN_SPECS, sizes.explain),
     (sizes.SCATTERED, sizes.explain_scattered),
+    (mesh_sizes.MESH, mesh_sizes.explain_mesh),
     (script_specs.RANK, script_specs.explain_rank),
     (script_specs.TWICE, script_specs.explain_twice),
     (script_specs.UNKNOWN, script_specs.explain_unknown),
@@ -42,7 +43,9 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (placement.DEVICES, placement.explain_devices),
     (placement.TWICE, placement.explain_donated_twice),
     (placement.DELETED, placement.explain_deleted),
+    (placement.REQUIRED, placement.explain_required),
     (modes.NOT_EXPLICIT, modes.explain_not_explicit),
+    (modes.ASSERTED, modes.explain_asserted),
     (modes.MANUAL, modes.explain_manual),
     (modes.UNBOUND, modes.explain_unbound),
     (modes.MAPPED, modes.explain_mapped),
@@ -261,8 +264,8 @@ def _words(said: str) -> list[str]:
 
 def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
     """The edits that help, the best first; then those that were refused, and mere ideas."""
-    wanted = {axis for axis in re.findall(r"'(\w+)'", problem.said) if BATCH.match(axis)}
-    wanted &= {*problem.run.axes, *_spec_axes(problem)} & {name for mesh in problem.meshes() for name, _ in mesh.mesh}
+    wanted = {axis for axis in {*problem.run.axes, *_spec_axes(problem)} if BATCH.match(axis)}
+    wanted &= {name for mesh in problem.meshes() for name, _ in mesh.mesh}
     good: list[tuple[tuple[bool, bool], Fix]] = []
     refused: list[Fix] = []
     for solution in search.solutions(problem, reason):

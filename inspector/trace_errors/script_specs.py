@@ -32,7 +32,8 @@ NOT_MANUAL = re.compile(
     r" '(?P<axis>\w+)'"
 )
 NO_MESH = re.compile(
-    r"requires a non-empty mesh in context|under a mesh context|context mesh.{0,40}empty|mesh in context"
+    r"An auto mesh context or metadata is required"
+    r"|requires a non-empty mesh in context|under a mesh context|context mesh.{0,40}empty|mesh in context"
     r"|Please (?:provide|set) a mesh|is not found in mesh: \(\)"
 )
 TREE = re.compile(
@@ -90,7 +91,14 @@ def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr) -> 
     """The sharding of a tree, cut to the dimensions of each leaf."""
     if not call.args:
         return
+    title = "give each leaf as many entries of the spec as it has dimensions"
     subject, text = ast.unparse(call.args[0]), ast.unparse(sharding)
+    if name_of(call.func) == "with_sharding_constraint":
+        written = problem.followed(file, sharding)
+        if isinstance(written, ast.Call) and name_of(written.func) in (*SPECS, problem.spec_name):
+            cut = f"{problem.spec_name}(*tuple({text})[: {subject}.ndim])"
+            yield Candidate(title, instead((file, sharding), cut))
+        return
     mesh, spec = f"{text}.mesh", f"{text}.spec"
     if isinstance(sharding, ast.Call):
         if name_of(sharding.func) != "NamedSharding" or len(sharding.args) < 2:
@@ -100,7 +108,6 @@ def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr) -> 
             spec = "".join(("(", *(f"{ast.unparse(each)}, " for each in written.args))).rstrip() + ")"
     entries = spec if spec.startswith("(") else f"tuple({spec})"
     cut = f"{problem.named('NamedSharding')}({mesh}, {problem.spec_name}(*{entries}[: {{}}.ndim]))"
-    title = "give each leaf as many entries of the spec as it has dimensions"
     if any(each.name == subject for each in problem.arguments):
         yield Candidate(title, instead((file, sharding), cut.format(subject)))
     else:
@@ -199,6 +206,8 @@ def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:
     axis, axes = said["axis"], tuple(re.findall(r"'(\w+)'", said["axes"]))
     if not axes:
         return explain_no_mesh(problem, said)
+    if "manual" in said[0] and problem.mesh_of([axis]) is not None:
+        return _explain_automatic(problem, said, axis, axes)
     taken = {each for entry in spec_of(said["spec"]) for each in entry}
     ordered = sorted((each for each in axes if each not in taken), key=lambda each: -alike(axis, each))
     candidates = []
@@ -221,6 +230,25 @@ def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:
     where = said["spec"] if "specs" in said["spec"] else text_of(spec_of(said["spec"]))
     title = f"{axis!r}, in {where}, is not an axis of the mesh"
     return Reason(title, "", (step,), tuple(candidates))
+
+
+def _explain_automatic(problem: Problem, said: re.Match[str], axis: str, axes: Sequence[str]) -> Reason:
+    """Explain a spec of a shard_map that names an axis over which it does not map."""
+    candidates = []
+    for file, call in problem.calls("shard_map", "smap", "partial"):
+        given = next((each.value for each in call.keywords if each.arg == "axis_names"), None)
+        specs = [each.value for each in call.keywords if each.arg in ("in_specs", "out_specs")]
+        if given is not None:
+            words = f"map over {axis!r} as well: it is not in axis_names"
+            text = f"{{{', '.join(map(repr, sorted({*axes, axis})))}}}"
+            candidates.append(Candidate(words, instead((file, given), text)))
+            named = [each for top in specs for each in ast.walk(top)]
+            places = [(file, each) for each in named if isinstance(each, ast.Constant) and each.value == axis]
+            words = f"leave {axis!r} out of the specs: it is automatic in this shard_map"
+            candidates.append(Candidate(words, together(*(instead(each, "None") for each in places))))
+    step = StoryStep(f"this shard_map maps over {', '.join(map(repr, axes))} only", problem.place)
+    title = f"{said['spec']} names {axis!r}, over which this shard_map does not map"
+    return Reason(title, axis, (step,), tuple(candidates))
 
 
 def _is_key(problem: Problem, file: str, node: ast.AST) -> bool:
@@ -275,12 +303,16 @@ def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
     has, wants = int(said["has"]), int(said["wants"])
     what = next((name for name in KEYWORDS if name in said["what"] or name in said[0]), "in_shardings")
     candidates = []
+    at_path = re.search(rf"{what}((?:\[\d+\])+)", problem.said)
+    path = [int(each) for each in re.findall(r"\d+", at_path[1])] if at_path else []
     for file, call in problem.calls("jit", "pjit", "partial", "shard_map"):
         given = next((each.value for each in call.keywords if each.arg == what), None)
         if given is None:
             continue
         given = problem.followed(file, given)
-        tuples = [each for each in ast.walk(given) if isinstance(each, ast.Tuple | ast.List) and len(each.elts) == has]
+        at = list(_along(problem, file, given, path))
+        inside = at[-1] if len(at) == len(path) + 1 else given
+        tuples = [each for each in ast.walk(inside) if isinstance(each, ast.Tuple | ast.List) and len(each.elts) == has]
         for each in tuples[:1]:
             last = extent(each.elts[-1])[2:] if each.elts else (each.lineno, each.col_offset + 1)
             if has < wants:
@@ -294,10 +326,23 @@ def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
                 text = "," if wants == 1 else ""
                 title = f"leave out the last {has - wants} of {what}"
                 candidates.append(Candidate(title, (Edit(file, *kept, *last, text),)))
+        if path and isinstance(given, ast.Tuple | ast.List) and path[0] < len(given.elts):
+            title = f"leave {what}[{path[0]}] to JAX: None, as its tree is another one"
+            candidates.append(Candidate(title, instead((file, given.elts[path[0]]), "None")))
         candidates.append(Candidate(f"leave out {what}", without_keyword(file, call, what)))
     count = "arguments" if "in_" in what else "results"
     title = f"{what} has {has} entries for {wants} {count}"
     return Reason(title, what, (StoryStep(f"the function has {wants} {count}", problem.place),), tuple(candidates))
+
+
+def _along(problem: Problem, file: str, node: ast.expr, path: Sequence[int]) -> Iterator[ast.expr]:
+    """The tuples along a path of indices, each as it is written or assigned."""
+    yield node
+    for number in path:
+        if not isinstance(node, ast.Tuple | ast.List) or number >= len(node.elts):
+            return
+        node = problem.followed(file, node.elts[number])
+        yield node
 
 
 def explain_keys(problem: Problem, said: re.Match[str]) -> Reason:
@@ -312,17 +357,31 @@ def explain_keys(problem: Problem, said: re.Match[str]) -> Reason:
         specs = [each for each in node.values if isinstance(each, ast.Call) and name_of(each.func) in SPECS]
         lacking = [key for key in missing if key not in keys]
         more = [key for key in missing if key in keys]
+        if more and not lacking:
+            title = f"leave out the shardings of {', '.join(map(repr, more))}, which the value does not have"
+            candidates.append(Candidate(title, tuple(_without_keys(file, node, more))))
         end = extent(node.values[-1])[2:] if node.values else (node.lineno, node.col_offset + 1)
         mesh = ast.unparse(values[0].args[0]) if values and values[0].args else problem.mesh_of(())
         sharding = f"{problem.named('NamedSharding')}({mesh}, {problem.spec_name}())"
         if specs:
             sharding = f"{problem.spec_name}()"
-        names = [each for each in node.values if isinstance(each, ast.Name)]
         if lacking and not more:
             edits: Edits = (Edit(file, *end, *end, "".join(f", {key!r}: {sharding}" for key in lacking)),)
             title = f"add {', '.join(map(repr, lacking))} to the shardings"
-            if values or specs or names:
-                candidates.append(Candidate(title, edits))
+            candidates.append(Candidate(title, edits))
     title = f"the shardings lack {', '.join(map(repr, missing))}" if missing else "the shardings have another tree"
     step = StoryStep("a tree of shardings has a leaf, or one sharding, for each leaf of the value", problem.place)
     return Reason(title, missing[0] if missing else "", (step,), tuple(candidates))
+
+
+def _without_keys(file: str, node: ast.Dict, keys: Sequence[object]) -> Iterator[Edit]:
+    """The deletion of entries of a dict that is written out."""
+    for number, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
+        if key is not None and _constant(key) in keys:
+            start, end = extent(key)[:2], extent(value)[2:]
+            following = node.keys[number + 1] if number + 1 < len(node.keys) else None
+            if number:
+                start = extent(node.values[number - 1])[2:]
+            elif following is not None:
+                end = extent(following)[:2]
+            yield Edit(file, *start, *end, "")

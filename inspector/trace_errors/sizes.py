@@ -12,7 +12,7 @@ from ..findings.fixes.edits import Edits, Placed, instead, parenthesized, togeth
 from ..report import Edit, StoryStep
 from .candidates import Candidate, Reason
 from .explicit_specs import spec_of, text_of
-from .problem import ARRAYS, Problem, argument_of
+from .problem import ARRAYS, Problem, argument_of, entries_of
 
 _SHARDING = r"\w*Sharding\(mesh=(?P<mesh>.*?), spec=P(?:artitionSpec)?\((?P<spec>(?:[^()]|\([^()]*\))*)\)"
 INDIVISIBLE = re.compile(
@@ -145,6 +145,11 @@ def _written(uneven: _Uneven, spec: Sequence[Sequence[str]], title: str) -> Iter
     yield from (Candidate(title, instead(*each)) for each in places)
     if len(places) > 1:  # an argument, and the result that is like it
         yield Candidate(title, together(*(instead(*each) for each in places)))
+    if not places:  # the axes alone, as in `nnx.with_partitioning(init, (None, "model"))`
+        entries = repr(tuple(each[0] if len(each) == 1 else each or None for each in spec))
+        for file, node in problem.nodes:
+            if isinstance(node, ast.Tuple | ast.List) and entries_of(node) == list(uneven.spec):
+                yield Candidate(title, instead((file, node), entries))
     # A helper that makes the spec of names is called with them.
     for file, call in problem.expressions[1:2]:
         if isinstance(call, ast.Call):
@@ -187,12 +192,15 @@ def _condition(uneven: _Uneven, leaf: str) -> str:
     return f"{leaf}.ndim > {uneven.dim} and {size}"
 
 
+PLACING = ("device_put", "make_array_from_process_local_data", "make_array_from_callback", "with_sharding_constraint")
+
+
 def placements(problem: Problem) -> Iterator[tuple[str, ast.Call, ast.expr]]:
-    """The calls of device_put in the user's frames, and their shardings."""
-    for file, call in problem.calls("device_put", "make_array_from_process_local_data"):
-        given = argument_of(call, 1, "device")
-        if name_of(call.func) != "device_put":
-            given = argument_of(call, 0, "sharding")
+    """The call in the user's frames that places or constrains a value, and its sharding."""
+    for file, call in problem.calls(*PLACING):
+        name = name_of(call.func)
+        keyword = {"device_put": "device", "with_sharding_constraint": "shardings"}.get(name, "sharding")
+        given = argument_of(call, 0 if name == "make_array_from_process_local_data" else 1, keyword)
         if given is not None:
             yield file, call, given
             return
@@ -202,7 +210,7 @@ def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
     """Each leaf of a tree sharded if it can be."""
     problem = uneven.problem
     for file, call, sharding in placements(problem):
-        values = call.args if name_of(call.func) == "device_put" else call.args[1:]
+        values = call.args[1:] if name_of(call.func) == "make_array_from_process_local_data" else call.args
         if not values:
             return
         subject = ast.unparse(values[0])

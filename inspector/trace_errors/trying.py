@@ -159,4 +159,4 @@ def _apart(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def _close(one: complex, other: complex, tolerance: float) -> bool:
-    return abs(one - other) <= tolerance or (one != one and other != other)
+    return one == other or abs(one - other) <= tolerance or (one != one and other != other)

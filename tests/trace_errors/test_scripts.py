@@ -56,6 +56,10 @@ PROGRAMS = {
     "loader_of_trainer": ("batch", "jax.tree.map(lambda leaf: jax.device_put(leaf, self.batch_sharding if"),
     "lstm_carry": ("lax.scan(", "pcast(jnp.zeros(xs.shape[1:]), ('data',), to='varying'), jax.lax.pcast("),
     "rules_table": ("NamedSharding(MESH", '"wi": ("embed", None)'),
+    "required_weight": ("self.apply(self.weight", "self.sharding(None, 'mdl'))\n"),
+    "evaluation_mesh": ("return [metrics(", "with jax.set_mesh(eval_mesh): return [metrics("),
+    "optimizer_tree": ("jstep(params", "in_shardings=(param_sharding, None, named"),
+    "larger_mesh": ("make_mesh", "jax.make_mesh((2, 4), "),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""

@@ -29,12 +29,15 @@ from . import failures, patches
 from .channel import die_with_parent
 from .script_objects import attribute
 
-MAX_FRAMES = 8
+MAX_FRAMES = 64
 """User frames whose values are described."""
 
 MAX_LEAVES = 400
 MAX_KEPT = 3
 """Calls of a function whose values are kept."""
+
+SPECS = ("P", "PartitionSpec")
+"""Names of the class, by JAX's version."""
 
 MAX_ELEMENTS = 1 << 24
 RECORD = "__record_values__"
@@ -203,7 +206,7 @@ def _watch_shardings(jax: Any, values: _Values) -> None:
 
 
 def _is_spec(value: Any) -> bool:
-    return type(value).__name__ == "PartitionSpec"
+    return type(value).__name__ in SPECS
 
 
 def _named_in(spec: Any) -> Iterator[str]:
@@ -317,7 +320,7 @@ def _described(error: BaseException) -> dict[str, Any]:
         "error": type(error).__name__,
         "said": failure.said,
         "stack": stack,
-        "facts": [_facts(frame) for frame in reversed(frames[-MAX_FRAMES:])],
+        "facts": [[] if "site-packages" in f.f_code.co_filename else _facts(f) for f in reversed(frames)][:MAX_FRAMES],
     }
 
 
@@ -348,7 +351,7 @@ def _fact(leaf: Any) -> dict[str, Any] | None:
         return {"kind": "mesh", **_mesh(leaf)}
     if kind == "NamedSharding":
         return {"kind": "sharding", "spec": _entries(leaf.spec), **_mesh(leaf.mesh)}
-    if kind == "PartitionSpec":
+    if kind in SPECS:
         return {"kind": "spec", "spec": _entries(leaf)}
     if isinstance(leaf, int) and not isinstance(leaf, bool):
         return {"kind": "int", "value": leaf}
