@@ -83,9 +83,13 @@ class Prices(Record, frozen=True):
 
 
 class PricedRow(Record, frozen=True):
-    """An assignment: the arguments whose spec is another one, its price, and the bytes of arguments and results."""
+    """An assignment: the arguments whose spec is another one, and the results that were requested like them.
+
+    With its price, and the bytes of arguments and results.
+    """
 
     arguments: dict[str, str]
+    results: dict[str, str]
     price: float
     held: float
 

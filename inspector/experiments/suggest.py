@@ -16,7 +16,7 @@ from ..pipeline import inspect
 from ..report import Experiment, Report
 from .lab import MAX_AT_ONCE
 from .measured import measured
-from .pricing import searched
+from .pricing import PricedRow, searched
 from .values import compared, for_numbers
 
 MAX_COMPILED = 8
@@ -74,12 +74,15 @@ def suggested(
     found = searched(report.program, request.python, seconds * SEARCH_SHARE, kept)
     candidates = [row for row in found.rows if row.arguments][:MAX_COMPILED]
 
-    def tried(arguments: tuple[tuple[str, str], ...]) -> Suggestion | None:
+    def tried(row: PricedRow) -> Suggestion | None:
+        arguments = tuple(row.arguments.items())
         if time.monotonic() > end:
             return None
         tell(f"compiling {', '.join(f'{name}: {spec}' for name, spec in arguments[:2])}")
         left = max(5.0, end - time.monotonic())
-        changed = last_capture(for_numbers(replace(request, shardings=arguments, timeout=left)))
+        changed = last_capture(
+            for_numbers(replace(request, shardings=(*arguments, *row.results.items()), timeout=left))
+        )
         if changed.failure is not None:
             return None
         numbers = compared(capture.execution, changed.execution)
@@ -89,7 +92,7 @@ def suggested(
         return Suggestion(arguments, Experiment("tried", before=today, after=after, values=numbers.values))
 
     with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
-        done = [row for row in pool.map(tried, (tuple(row.arguments.items()) for row in candidates)) if row is not None]
+        done = [row for row in pool.map(tried, candidates) if row is not None]
     rows = [first, *done]
     ranked = [replace(row, is_best=not any(_is_better(other, row) for other in rows)) for row in rows]
     ranked.sort(key=lambda row: (row.memory > first.memory * 1.002, row.cost, row.memory))

@@ -274,17 +274,25 @@ def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]
     for each in changes:
         if each.kind != "result" or not each.parameter:
             continue
-        (node, rest), (twin, _) = (
+        (node, rest), (twin, left) = (
             follow(program, file, given, _STEP.findall(path.removeprefix("result")), into_names=False)
             for path in (each.name, each.parameter)
         )
         if rest and node is not twin:
-            parts[node] = ast.unparse(twin)
+            parts[node] = _named_in(twin, left)
     for node, name in parts.items():
         value = _value(program, file, node.id) if isinstance(node, ast.Name) else None
         if value is not None and value.lineno > _line_of(program, file, name):
             yield instead((file, value), name)
     yield together(*(instead((file, node), text) for node, text in parts.items()))
+
+
+def _named_in(tree: ast.expr, steps: list[str]) -> str:
+    """A part of a tree as text: of one with other parts replaced, as `shardings.params`, that of the tree before."""
+    match tree:
+        case ast.Call(func=ast.Attribute(value=before, attr="replace" | "_replace")) if steps:
+            return ast.unparse(before) + steps[0]
+    return ast.unparse(tree)
 
 
 def _as_other_name(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
@@ -378,7 +386,8 @@ def _value(program: Program, file: str, name: str) -> ast.expr | None:
         for node in nodes_of(program, file)
         if isinstance(node, ast.Assign) and any(target.id == name for target in _targets(node))
     ]
-    return found[0] if len(found) == 1 else None
+    is_changed = any(isinstance(each, ast.Name) and each.id == name for last in found[-1:] for each in ast.walk(last))
+    return found[-1] if len(found) == 1 or is_changed else None
 
 
 def _line_of(program: Program, file: str, name: str) -> int:

@@ -177,6 +177,16 @@ def test_prices_order_requests(tmp_path: Path) -> None:
     ]
 
 
+def test_suggestions_for_a_jit_that_names_shardings(tmp_path: Path) -> None:
+    """Arguments, and results that become them, get others than `in_shardings` and `out_shardings` name."""
+    text = programs.KEPT.replace("donate_argnums=0", 'in_shardings=({"w": S}, {"w": S}, None, S), donate_argnums=0')
+    before, request = report_of(tmp_path, text)
+    rows = suggested(before.capture, request, 60).rows
+    assert len(rows) > 1
+    assert rows[0].cost < min(row.cost for row in rows if not row.arguments)
+    assert rows[0].experiment.values in ("equal", "close")
+
+
 def test_suggestions_are_measured(tmp_path: Path) -> None:
     """The best of all assignments by price is compiled; what takes more memory than today is never first."""
     before, request = report_of(tmp_path, programs.VALUES)

@@ -49,7 +49,7 @@ class Request:
         fingerprints: whether outputs are described so closely that two runs can be compared.
         passes: around which of XLA's passes the module is kept: those that change `communication`, or `all`.
         overrides: what is changed of the program from outside, as `read_overrides` reads it.
-        shardings: paths of arguments, each with the spec that it gets in place of its own.
+        shardings: paths of arguments and results, each with the spec that it gets in place of its own.
         case: a folder to which the files of a validation are written: see `case.py`.
         case_passes: whether these include the module after each of XLA's passes.
     """

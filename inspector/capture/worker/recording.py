@@ -65,10 +65,11 @@ def record(
         try:
             call = callables.trace(found.function, args, kwargs)
             if request.shardings:
-                names = [each.path for each in values.describe(call)[0]]
-                specs: dict[str, str] = dict(request.shardings)
-                args, kwargs = resharded.with_shardings(args, kwargs, call, names, specs)
-                call = callables.trace(found.function, args, kwargs)
+                described, specs = values.describe(call), dict(request.shardings)
+                function, (args, kwargs) = resharded.with_shardings(
+                    found.function, (args, kwargs), call, described, specs
+                )
+                call = callables.trace(function, args, kwargs)
         except callables.CONCRETE as error:
             if callables.has_jit(found.function):
                 raise

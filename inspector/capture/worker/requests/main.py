@@ -51,7 +51,9 @@ def suggest() -> None:
 def _row(lowered: Lowered, point: Point) -> dict[str, Any]:
     arguments = [each for each in point.changes if each.kind == "argument" and each.spec is not None]
     specs = {lowered.names[each.number]: str(each.spec) for each in arguments}
-    return {"arguments": specs, "price": point.price.bytes, "held": point.held}
+    results = [each for each in point.changes if each.kind == "result" and each.spec is not None]
+    requested = {lowered.result_names[each.number]: str(each.spec) for each in results}
+    return {"arguments": specs, "results": requested, "price": point.price.bytes, "held": point.held}
 
 
 def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
