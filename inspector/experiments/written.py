@@ -205,7 +205,10 @@ def _constraint(report: Report, change: PricedChange) -> Edits:
     program = report.program
     mine = tuple((os.path.normpath(frame.file), frame.line) for frame in change.stack)
     ways: Counter[tuple[str, int]] = Counter()
-    stacks = {tuple((os.path.normpath(f.file), f.line) for f in each.source.stack) for each in _constraints(report)}
+    stacks = {
+        tuple((os.path.normpath(f.file), f.line) for f in each.source.stack if not is_installed(f.file))
+        for each in _constraints(report)
+    }
     for stack in stacks:
         if any(one != other for one, other in zip(stack, mine, strict=False)):
             ways.update(set(stack))
