@@ -16,7 +16,7 @@ from . import callables, wrappers
 from .callables import Arguments, Traceable
 
 KEPT = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "keep_unused", "inline")
-"""What a jit keeps that is made again with other shardings."""
+"""Options of a jit that stay where it is made again with other shardings."""
 
 
 def with_shardings(
