@@ -22,10 +22,10 @@ CARRY = re.compile(
     r" (\S+), so the manual axis types do not match"
 )
 BRANCHES = re.compile(
-    r"[Tt]he output of (\S+) has type (\S+) but the corresponding output of (\S+) has type (\S+),"
+    r"[Tt]he output of (branch \d+|\S+) has type (\S+) but the corresponding output of (branch \d+|\S+) has type (\S+),"
     r" so the manual axis types do not match"
 )
-_BRANCH = re.compile(r"^(\w+) is (\S+) at (.*):(\d+)$", re.MULTILINE)
+_BRANCH = re.compile(r"^(branch \d+|\w+) is (\S+) at (.*):(\d+)$", re.MULTILINE)
 
 
 def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation:

@@ -59,6 +59,7 @@ PROGRAMS = {
     "required_weight": ("self.apply(self.weight", "self.sharding(None, 'mdl'))\n"),
     "evaluation_mesh": ("return [metrics(", "with jax.set_mesh(eval_mesh): return [metrics("),
     "optimizer_tree": ("jstep(params", "in_shardings=(param_sharding, None, named"),
+    "pipeline_stages": ("lax.switch(", "pcast(jnp.ones(x.shape, x.dtype), ('stage', 'data'), to='varying')"),
     "larger_mesh": ("make_mesh", "jax.make_mesh((2, 4), "),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
