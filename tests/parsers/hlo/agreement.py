@@ -122,8 +122,10 @@ def in_our_names(module: HloModule, theirs: list[Any]) -> list[Any]:
     makes instructions of those that are written in place of an operand, and infers types and groups.
     """
     ours = {computation.name: computation for computation in module.computations}
-    if len(ours) == len(theirs):
-        theirs = [[name, rows] for name, (_, rows) in zip(ours, theirs, strict=True)]
+    renamed = [name for name, _ in theirs if name not in ours]
+    unnamed = [name for name in ours if name not in dict(theirs)]
+    own_names = dict(zip(renamed, unnamed, strict=True)) if len(renamed) == len(unnamed) else {}
+    theirs = [[own_names.get(name, name), rows] for name, rows in theirs]
     answer = []
     for computation, rows in theirs:
         if computation not in ours:
