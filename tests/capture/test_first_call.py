@@ -362,3 +362,35 @@ def test_a_script_of_a_cluster_runs_as_one_process(captured: Captured) -> None:
     assert capture.stdout.splitlines() == ["devices 16"]
     assert capture.stderr == ""
     assert any("jax.distributed.initialize was left out" in message.text for message in capture.messages)
+
+
+MESHES = """
+    import jax, jax.numpy as jnp
+    from jax.sharding import AxisType, PartitionSpec as P
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+
+    @jax.jit
+    def total(a):
+        return jnp.sum(jax.lax.with_sharding_constraint(a * 2, P("{axis}")))
+
+    with {context}:
+        total(jnp.ones((64, 8)))
+    jax.set_mesh(jax.make_mesh((4, 2), ("y", "z"), axis_types=(AxisType.Explicit,) * 2))
+    jnp.ones(3) + 1
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("context", ["jax.set_mesh(mesh)", "mesh"])
+def test_the_mesh_in_force_is_that_of_the_call(captured: Captured, context: str) -> None:
+    """Not the one at the end of the script, where the costliest program is known; nor none, where one has raised."""
+    capture = captured(MESHES.format(axis="x", context=context), "", live=False)
+    assert capture.failure is None
+    assert capture.subject is not None
+    assert capture.subject.function == "total"
+    assert (hlo := capture.stage("hlo")) is not None
+    assert b"all-reduce" in hlo.source.data
+    capture = captured(MESHES.format(axis="unknown", context=context), "", live=False)
+    assert capture.failure is not None
+    assert "unknown" in capture.failure.message
+    assert capture.failure.phase == "trace"

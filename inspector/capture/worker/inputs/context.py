@@ -71,11 +71,17 @@ def _manager(name: str, value: Any) -> AbstractContextManager[Any]:
 @contextmanager
 def set_both(mesh: Mesh) -> Iterator[None]:
     """The context in which `pjit` finds a mesh, too, which looks for that of `with mesh:` alone."""
+    with entered(mesh), set_mesh(mesh):
+        yield
+
+
+@contextmanager
+def entered(mesh: Mesh) -> Iterator[None]:
+    """The context of `with mesh:`."""
     with ExitStack() as stack:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             stack.enter_context(mesh)
-        stack.enter_context(set_mesh(mesh))
         yield
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -45,13 +45,41 @@ MIN_SECONDS = 2.0
 """Seconds without a new program after which it does; or half of the time until the last, if that is longer."""
 
 
+@dataclass(frozen=True)
+class Context:
+    """The mesh of `jax.set_mesh`, and that of `with mesh:`, in force at some time; None for none."""
+
+    chosen: Any = None
+    entered: Any = None
+
+    @classmethod
+    def current(cls) -> Context:
+        """The one in force here, inside of jit too."""
+        meshes = sys.modules["jax._src.mesh"]
+        found = [meshes.get_concrete_mesh(), meshes.thread_resources.env.physical_mesh]
+        return cls(*(mesh if getattr(mesh, "axis_names", ()) else None for mesh in found))
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """Put it in force, outside of jit, in place of what is."""
+        from .context import entered, set_mesh
+
+        now = Context.current()
+        with ExitStack() as stack:
+            if self.entered is not None and self.entered != now.entered:
+                stack.enter_context(entered(self.entered))
+            if self.chosen != now.chosen:
+                stack.enter_context(set_mesh(self.chosen))
+            yield
+
+
 @dataclass
 class _Seen:
     """A program, and the call that it was compiled for."""
 
     program: CompiledProgram
     call: Call | None
-    mesh: Any
+    context: Context
     executable: Any
     is_mapped: bool = False
     sent: int = 0
@@ -71,6 +99,7 @@ class _Observer:
     mapped: Call | None = None
     operation: tuple[Any, Any, Any] = (None, (), {})
     unfinished: Call | None = None
+    context: Context = Context()
     is_over: bool = False
     started: float = field(default_factory=time.monotonic)
     newest: float = field(default_factory=time.monotonic)
@@ -92,6 +121,7 @@ class _Observer:
                     call = call_being_traced(function, args, kwargs, frame)
                 if call is not None and not call.is_traced:
                     self.around = self.unfinished = call
+                    self.context = Context.current()
             return truth(function, info, args, kwargs)
 
         module._infer_params = infer  # type: ignore[attr-defined]
@@ -108,6 +138,7 @@ class _Observer:
             from .calls import mapped_call
 
             call = self.mapped = self.unfinished = mapped_call(sys._getframe(1))
+            self.context = Context.current()
             results = truth(*args, **kwargs)
             self.mapped = self.unfinished = None
             if call is not None:
@@ -117,7 +148,7 @@ class _Observer:
         trace.process_shard_map = process
 
     def compiled(self, program: CompiledProgram, lowering: Lowering, executable: Any) -> None:
-        from ..subject import meshes_in_context, meshes_in_frames
+        from ..subject import meshes_in_frames
         from ..tracing.origins import names_of as paths_of
         from .calls import names_of
 
@@ -128,9 +159,8 @@ class _Observer:
             call = None
         if call is None and program.internal:
             call = self.mapped or self._operation_that_sends(executable)
-        mesh = next((mesh for mesh in meshes_in_context() if hasattr(mesh, "devices")), None)
         call = None if call is None else _weakly(call)
-        self.seen[program.number] = _Seen(program, call, mesh, executable, self.mapped is not None)
+        self.seen[program.number] = _Seen(program, call, Context.current(), executable, self.mapped is not None)
         is_sharded = program.devices > 1 or any("'" in (each.spec or "") for each in program.arguments)
         if not program.internal and is_sharded and "closed_jaxpr" in lowering.arguments:
             self.seen[program.number].paths = tuple(paths_of(lowering)[1])
@@ -308,7 +338,8 @@ class Costliest:
             if needed(error) is not None or not (observer.seen or observer.unfinished):
                 raise
             if observer.unfinished is not None:
-                self._call(observer.unfinished, observer.unfinished[1:], observer)
+                with observer.context.again():
+                    self._call(observer.unfinished, observer.unfinished[1:], observer)
             else:
                 with suppress(UsageError):
                     self._program_of(observer, text)
@@ -341,12 +372,7 @@ class Costliest:
         self.channel.send(OtherPrograms(others))
         made = (result for each in ranked if each is not chosen for result in each.results)
         self.channel.send(OtherResults(tuple(dict.fromkeys(made))))
-        with ExitStack() as stack:
-            from ..subject import meshes_in_context
-            from .context import set_both
-
-            if chosen.mesh is not None and not any(meshes_in_context()):
-                stack.enter_context(set_both(chosen.mesh))
+        with chosen.context.again():
             self._call(chosen.call, _revived(chosen.call), observer)
 
     def _elsewhere(self, functions: list[str]) -> str:
