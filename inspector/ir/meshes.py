@@ -20,16 +20,14 @@ from .stage import ParsedStage
 def meshes_of(subject: Subject | None, stages: Sequence[ParsedStage]) -> tuple[MeshSyntax, ...]:
     """The user's meshes, each once; for a capture made of bare texts, the meshes that the texts name.
 
-    Those that the texts declare come first: a script may have several over the same devices.
+    A script may have several, over the same devices: those that the texts of the program declare, where any does.
     """
     if subject is None or not subject.meshes:
         return tuple(dict.fromkeys(_declared(stages))) or tuple(dict.fromkeys(_used(stages)))
     mapped = (_over_partitions(mesh, subject) for mesh in subject.meshes)
     found = dict.fromkeys(mesh for mesh in mapped if mesh is not None)
-    if len(found) < 2:
-        return tuple(found)
-    used = {mesh.axes for mesh in _declared(stages)}
-    return tuple(sorted(found, key=lambda mesh: mesh.axes not in used))
+    used = {mesh.axes for mesh in _declared(stages)} if len(found) > 1 else set()
+    return tuple(mesh for mesh in found if mesh.axes in used) or tuple(found)
 
 
 KeyedMeshes = tuple[tuple[str, MeshSyntax], ...]
