@@ -19,10 +19,10 @@ MAX_MORE_HELD = 0.05
 MAX_MORE_FLOPS = 0.1
 """Share by which matrix products may grow where the time on the target is not known."""
 
-MAX_MORE_MEMORY = 0.05
+MAX_MORE_MEMORY = 0.1
 """Share by which memory may grow, or that by which what is sent shrinks, if that is more."""
 
-LEAST_MEMORY = 0.005
+LEAST_MEMORY = 0.01
 """Share of the memory of a device that is a saving."""
 
 LEAST = 1e-4

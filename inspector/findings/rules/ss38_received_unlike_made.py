@@ -12,8 +12,8 @@ from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
 from ..rule import Rule, advice, finding
 
-Pair = tuple[ShardedValue, OtherResult]
-"""An argument, and the result of another program that it is, or was."""
+Pair = tuple[ShardedValue, OtherResult, str]
+"""An argument, the result of another program that it is, or was, and the names of all arguments that may be it."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -27,7 +27,8 @@ def check(report: Report) -> Iterator[Finding]:
         argument = arguments[found[0]]
         # A path without keys says nothing: it has the type of the argument, and of no other.
         if Leaf(made[number].path, None).keys or argument.name in weights_of(report.program):
-            makers.setdefault(argument.name, []).append((argument, made[number]))
+            names = " or ".join(arguments[each].name for each in found)
+            makers.setdefault(argument.name, []).append((argument, made[number], names))
     received, whole = [], []
     for pairs in makers.values():
         split = [pair for pair in pairs if _is_split(pair[1])]
@@ -50,10 +51,11 @@ def _whole(result: OtherResult) -> str:
 
 
 def _found(pairs: list[Pair], *, is_received: bool) -> Finding:
-    argument, made = pairs[0]
-    several, names = len(pairs) > 1, with_more(argument.name, len(pairs))
+    argument, made, alike = pairs[0]
+    several = len(pairs) > 1
+    names = with_more(argument.name if is_received else alike, len(pairs))
     them = "them" if several else "it"
-    total = format_bytes(sum(each.type.bytes or 0 for each, _ in pairs))
+    total = format_bytes(sum(each.type.bytes or 0 for each, *_ in pairs))
     if is_received:
         message = f"{names} {'are' if several else 'is'} whole on every device: {made.program} makes {them} {made.spec}"
         fix = f"place it as it was made: jax.device_put({argument.name}, NamedSharding(mesh, {made.spec}))"
@@ -67,8 +69,8 @@ def _found(pairs: list[Pair], *, is_received: bool) -> Finding:
         confidence="likely",
         subject=argument.name,
         evidence=(
-            ("received", ", ".join(f"{each.name} {each.type} as {each.spec}" for each, _ in pairs[:4])),
-            ("made", ", ".join(f"{each.program} {each.path} {each.spec or _whole(each)}" for _, each in pairs[:4])),
+            ("received", ", ".join(f"{each.name} {each.type} as {each.spec}" for each, *_ in pairs[:4])),
+            ("made", ", ".join(f"{each.program} {each.path} {each.spec or _whole(each)}" for _, each, _ in pairs[:4])),
             ("whole, per device", f"{total} in {plural(len(pairs), 'array')}"),
         ),
         fixes=advice(fix),
