@@ -18,14 +18,12 @@ from ..ir.pytree_paths import Leaf
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ..units import format_bytes, known_sum
 from .measured import compiled_collectives, tied
+from .verdict import LEAST_MEMORY
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
 REPEATED = ("rematted_computation", "/checkpoint/")
 POLICIES = ("dots_with_no_batch_dims_saveable", "dots_saveable", "everything_saveable")
 """Policies of checkpoints, that which needs least memory first."""
-
-LEAST_MEMORY = 0.01
-"""Share of the memory of a step from which a donation is worth trying."""
 
 
 def rewrites(report: Report) -> Iterator[Finding]:

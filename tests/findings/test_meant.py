@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
@@ -37,3 +38,38 @@ def test_what_one_program_makes_split_and_another_receives_whole_is_found() -> N
         (): [("SS38", "state.params['in']"), ("SS38", "state.moments['mu']['in']")],
         ("meant",): [],
     }
+
+
+CACHE = """
+import sys
+from pathlib import Path
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+rows = NamedSharding(mesh, P("x"))
+
+
+def make():
+    return {"k": jnp.zeros((64, 32))}
+
+
+@jax.jit
+def step(cache, x):
+    return {"k": cache["k"] + x}, jnp.sum(x)
+
+
+cache = jax.jit(make, out_shardings=rows)() if "meant" in sys.argv else jax.jit(make)()
+for _ in range(3):
+    cache, total = step(cache, jax.device_put(jnp.ones((64, 32)), rows))
+"""
+
+
+def test_what_a_program_without_arguments_makes_on_one_device_is_found(tmp_path: Path) -> None:
+    script = tmp_path / "decode.py"
+    script.write_text(CACHE)
+    found = {}
+    for argv in ((), ("meant",)):
+        report = inspect(last_capture(Request(str(script), argv=argv, devices=8, live=False)))
+        found[argv] = [(each.rule, each.subject) for each in report.findings if each.rule in RULES]
+    assert found == {(): [("SS38", "cache['k']")], ("meant",): []}

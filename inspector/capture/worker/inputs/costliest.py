@@ -161,8 +161,8 @@ class _Observer:
             call = self.mapped or self._operation_that_sends(executable)
         call = None if call is None else _weakly(call)
         self.seen[program.number] = _Seen(program, call, Context.current(), executable, self.mapped is not None)
-        is_sharded = program.devices > 1 or any("'" in (each.spec or "") for each in program.arguments)
-        if not program.internal and is_sharded and "closed_jaxpr" in lowering.arguments:
+        is_split = program.devices > 1 or any("'" in (each.spec or "") for each in program.arguments)
+        if not program.internal and (is_split or not program.arguments) and "closed_jaxpr" in lowering.arguments:
             self.seen[program.number].paths = tuple(paths_of(lowering)[1])
 
     def called(self, number: int, results: Any) -> None:
