@@ -20,7 +20,7 @@ MAX_MORE_FLOPS = 0.1
 """Share by which matrix products may grow where the time on the target is not known."""
 
 MAX_MORE_MEMORY = 0.1
-"""Share by which memory may grow, or that by which what is sent shrinks, if that is more."""
+"""Share by which memory may grow, or twice that by which what is sent shrinks, if that is more."""
 
 LEAST_MEMORY = 0.01
 """Share of the memory of a device that is a saving."""
@@ -86,7 +86,8 @@ def _obstacle(saves: str, before: Measured, after: Measured) -> str:
         return ""
     if is_more(before.bytes, after.bytes) and (saves == "memory" or before.seconds is None):
         return "more bytes are sent"
-    if saves == "communication" and _growth(before.memory, after.memory) > max(MAX_MORE_MEMORY, _gain(before, after)):
+    most = max(MAX_MORE_MEMORY, 2 * _gain(before, after))
+    if saves == "communication" and _growth(before.memory, after.memory) > most:
         return f"it takes {_change(before.memory, after.memory)} of memory"
     if saves == "memory":
         return "" if is_more(after.memory, before.memory, LEAST_MEMORY) else "no less memory is needed"
