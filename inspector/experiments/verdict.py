@@ -80,15 +80,19 @@ def _more_sent(before: Measured, after: Measured) -> str:
 
 def _obstacle(saves: str, before: Measured, after: Measured) -> str:
     """Return why a change saves nothing, or costs something else; empty where it is an improvement."""
+    most = max(MAX_MORE_MEMORY, 2 * _gain(before, after))
+    takes = saves == "communication" and _growth(before.memory, after.memory) > most
+    more = f"it takes {_change(before.memory, after.memory)} of memory" if takes else ""
+    return _without_gain(saves, before, after) or more
+
+
+def _without_gain(saves: str, before: Measured, after: Measured) -> str:
     if is_more(before.held, after.held, MAX_MORE_HELD):
         return f"arguments and results take {_change(before.held, after.held)} on each device"
     if saves == "compute" and before.seconds is None and is_more(after.work, before.work):
         return ""
     if is_more(before.bytes, after.bytes) and (saves == "memory" or before.seconds is None):
         return "more bytes are sent"
-    most = max(MAX_MORE_MEMORY, 2 * _gain(before, after))
-    if saves == "communication" and _growth(before.memory, after.memory) > most:
-        return f"it takes {_change(before.memory, after.memory)} of memory"
     if saves == "memory":
         return "" if is_more(after.memory, before.memory, LEAST_MEMORY) else "no less memory is needed"
     if before.seconds is not None and after.seconds is not None:
