@@ -394,3 +394,25 @@ def test_the_mesh_in_force_is_that_of_the_call(captured: Captured, context: str)
     assert capture.failure is not None
     assert "unknown" in capture.failure.message
     assert capture.failure.phase == "trace"
+
+
+DONATED = """
+    import equinox, jax, jax.numpy as jnp
+
+    @equinox.filter_jit(donate="all")
+    def step(w, x):
+        return w + jnp.sum(x)
+
+    w = jnp.ones((8, 8))
+    for _ in range(3):
+        w = step(w, jnp.ones((4,)))
+"""
+
+
+def test_what_a_wrapper_donates_has_random_values(captured: Captured) -> None:
+    """The arrays of the call are kept by the wrapper, but gone."""
+    pytest.importorskip("equinox")
+    capture = captured(DONATED, "")
+    assert capture.failure is None
+    assert capture.execution is not None
+    assert capture.execution.seeded_inputs

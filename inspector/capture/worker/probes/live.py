@@ -64,6 +64,7 @@ def inputs_of(call: Traceable, compiled: Any, seed: int, *, gentle: bool = False
     """Values for all arguments, on the devices where they belong."""
     leaves, tree = jax.tree.flatten(call.dynamic())
     tree = getattr(call.traced, "_in_tree", tree)
+    leaves = [_type_of(leaf) if _is_gone(leaf) else leaf for leaf in leaves]
     values = [arg_spec.concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
     donated = donations(call, len(leaves))
@@ -127,6 +128,15 @@ def fresh(inputs: Inputs) -> list[Any]:
     copies = [_copy(leaf) if gone or holds(leaf) else leaf for leaf, gone in pairs]
     jax.block_until_ready(copies)
     return copies
+
+
+def _is_gone(leaf: Any) -> bool:
+    """Whether it is an array that the script has donated since."""
+    return isinstance(leaf, jax.Array) and not holds(leaf) and leaf.is_deleted()
+
+
+def _type_of(array: jax.Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding)
 
 
 def _place(value: Any, wanted: Any) -> Any:

@@ -74,7 +74,11 @@ def watch(request: Request, program: Program, channel: Channel) -> None:
         if request.reference:
             channel.send(summed.summaries())
         if has_nan and (origin := summed.origin_of_nan()):
-            channel.tell("warning", *origin)
+            text, line = origin
+            if program.inputs.seeded:
+                channel.tell("info", f"{text}; arguments without values have random ones", line)
+            else:
+                channel.tell("warning", text, line)
     chosen = Chosen(request.probe)
     prober = Prober(program.table.indices, chosen, True, _iterations(request))
     room = MAX_BYTES if request.probe == "collectives" else MAX_CHOSEN_BYTES
