@@ -10,6 +10,7 @@ from pathlib import Path
 
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
+from shardscope.inspector.experiments.measured import compiled_collectives
 from shardscope.inspector.pipeline import inspect
 
 from tests.findings.test_variants import PROGRAMS
@@ -73,3 +74,14 @@ def test_what_a_program_without_arguments_makes_on_one_device_is_found(tmp_path:
         report = inspect(last_capture(Request(str(script), argv=argv, devices=8, live=False)))
         found[argv] = [(each.rule, each.subject) for each in report.findings if each.rule in RULES]
     assert found == {(): [("SS38", "cache['k']")], ("meant",): []}
+
+
+def test_a_program_that_only_gathers_is_meant_to(tmp_path: Path) -> None:
+    script = tmp_path / "gather.py"
+    script.write_text(
+        CACHE.partition("def make")[0] + "x = jax.device_put(jnp.ones((64, 32)), rows)\n"
+        "gathered = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))(x)\n"
+    )
+    report = inspect(last_capture(Request(str(script), devices=8, live=False)))
+    assert any(each.kind == "all-gather" for each in compiled_collectives(report))
+    assert [each.rule for each in report.findings if each.rule in RULES] == []

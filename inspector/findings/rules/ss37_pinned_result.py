@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog.spellings import CONSTRAINTS
 from ...ir.pytree_paths import Leaf, counterparts
 from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
@@ -16,6 +17,8 @@ Pair = tuple[ShardedValue, ShardedValue]
 
 def check(report: Report) -> Iterator[Finding]:
     """The results of a program that are requested with fewer axes than their arguments have."""
+    if _only_reshards(report):
+        return
     arguments = [each for each in report.shardings if each.role == "argument"]
     outputs = [each for each in report.shardings if each.role == "output"]
     leaves = ([Leaf(each.name, each.type) for each in values] for values in (arguments, outputs))
@@ -23,6 +26,13 @@ def check(report: Report) -> Iterator[Finding]:
     pinned = [pair for pair in pairs if _is_pinned(*pair)]
     if pinned:
         yield _found(report, pinned)
+
+
+def _only_reshards(report: Report) -> bool:
+    """Return whether a program computes nothing: what it returns has the shardings that it is there for."""
+    jaxpr = report.program.jaxpr
+    equations = () if jaxpr is None else [place.equation for place in jaxpr.equations]
+    return jaxpr is not None and all(each.bodies or each.primitive in CONSTRAINTS for each in equations)
 
 
 def _is_pinned(output: ShardedValue, argument: ShardedValue) -> bool:

@@ -64,7 +64,7 @@ def inputs_of(call: Traceable, compiled: Any, seed: int, *, gentle: bool = False
     """Values for all arguments, on the devices where they belong."""
     leaves, tree = jax.tree.flatten(call.dynamic())
     tree = getattr(call.traced, "_in_tree", tree)
-    leaves = [_type_of(leaf) if _is_gone(leaf) else leaf for leaf in leaves]
+    leaves = list(map(_still_there, leaves))
     values = [arg_spec.concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
     donated = donations(call, len(leaves))
@@ -130,13 +130,11 @@ def fresh(inputs: Inputs) -> list[Any]:
     return copies
 
 
-def _is_gone(leaf: Any) -> bool:
-    """Whether it is an array that the script has donated since."""
-    return isinstance(leaf, jax.Array) and not holds(leaf) and leaf.is_deleted()
-
-
-def _type_of(array: jax.Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding)
+def _still_there(leaf: Any) -> Any:
+    """The leaf, or the type of an array that the script has donated since."""
+    if not isinstance(leaf, jax.Array) or holds(leaf) or not leaf.is_deleted():
+        return leaf
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
 
 
 def _place(value: Any, wanted: Any) -> Any:

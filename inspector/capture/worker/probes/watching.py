@@ -74,11 +74,8 @@ def watch(request: Request, program: Program, channel: Channel) -> None:
         if request.reference:
             channel.send(summed.summaries())
         if has_nan and (origin := summed.origin_of_nan()):
-            text, line = origin
-            if program.inputs.seeded:
-                channel.tell("info", f"{text}; arguments without values have random ones", line)
-            else:
-                channel.tell("warning", text, line)
+            seeded = "; arguments without values have random ones" if program.inputs.seeded else ""
+            channel.tell("info" if seeded else "warning", origin[0] + seeded, origin[1])
     chosen = Chosen(request.probe)
     prober = Prober(program.table.indices, chosen, True, _iterations(request))
     room = MAX_BYTES if request.probe == "collectives" else MAX_CHOSEN_BYTES
