@@ -266,7 +266,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_150,
+    "inspector/capture": 18_200,
     "inspector/catalog": 600,
     "inspector/check": 400,
     "inspector/collectives": 2400,
@@ -277,7 +277,7 @@ CEILINGS = {
     "inspector/evaluate": 3000,
     "inspector/execution_counts": 600,
     "inspector/experiments": 1850,
-    "inspector/findings": 9050,
+    "inspector/findings": 9100,
     "inspector/ir": 1600,
     "inspector/links": 300,
     "inspector/render": 8500,
