@@ -118,11 +118,12 @@ _UNREAD = frozenset({"scf.for", "scf.forall", "scf.index_switch", "scf.parallel"
 
 
 def _form(operation: Operation) -> None:
-    lacks = {
-        "scf.if": len(operation.regions) < 2,  # the other one is there, and empty
-        "llvm.func": bool(operation.operands),  # these are its arguments
-    }
-    if (operation.name in _UNREAD or lacks.get(operation.name)) and not operation.head.is_quoted:
+    is_unread = operation.name in _UNREAD
+    if operation.name == "scf.if":
+        is_unread = len(operation.regions) < 2  # the other one is there, and empty
+    elif operation.name == "llvm.func":
+        is_unread = bool(operation.operands)  # these are its arguments
+    if is_unread and not operation.head.is_quoted:
         place = Span(operation.span.start, operation.head.end)
         raise ParseError(Problem(f"the form of {operation.name} is not read", operation.text.source, place))
 

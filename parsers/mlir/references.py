@@ -37,8 +37,8 @@ def broken_references(module: MlirModule) -> Iterator[Problem]:
     source = module.source
     names = {function.name for function in module.functions}
     for function in module.functions:
-        for told, place in _undefined(source.data, function):
-            yield Problem(told, source, place)
+        for message, place in _undefined(source.data, function):
+            yield Problem(message, source, place)
     if module.operation is None:
         return  # in a part of a module, functions and meshes are missing anyhow
     calls = (
@@ -67,9 +67,9 @@ def _undefined(data: bytes, function: Function) -> Iterator[tuple[str, Span]]:
             missing.discard(found[1])
             name = found[1].rstrip(b"#")
             other = name if found[1] != name else name + b"#"
-            why = "this use of %{} is not read: of several results, one is `%name#0`"
-            told = why if other in defined else "there is no value %{} in this function"
-            yield told.format(name.decode()), Span(place.start + found.start(), place.start + found.end())
+            numbered = "this use of %{} is not read: of several results, one is `%name#0`"
+            message = numbered if other in defined else "there is no value %{} in this function"
+            yield message.format(name.decode()), Span(place.start + found.start(), place.start + found.end())
 
 
 def _defined(text: bytes) -> set[bytes]:

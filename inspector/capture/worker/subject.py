@@ -150,7 +150,7 @@ def meshes_in_frames() -> Iterator[Any]:
 def meshes_in_context() -> Iterator[Any]:
     """The mesh that `jax.set_mesh` has set, and that of `with mesh:`."""
     getters = [getattr(jax.sharding, name, None) for name in ("get_mesh", "get_abstract_mesh")]
-    for getter in (*getters, _entered_mesh):
+    for getter in (*getters, entered_mesh):
         try:
             mesh = getter()  # type: ignore[misc]
         except (AttributeError, TypeError, ValueError):
@@ -159,7 +159,8 @@ def meshes_in_context() -> Iterator[Any]:
             yield mesh
 
 
-def _entered_mesh() -> Any:
+def entered_mesh() -> Any:
+    """The mesh of `with mesh:`, an empty one outside of any."""
     return sys.modules["jax._src.mesh"].thread_resources.env.physical_mesh
 
 

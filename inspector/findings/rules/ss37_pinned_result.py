@@ -31,8 +31,10 @@ def check(report: Report) -> Iterator[Finding]:
 def _only_reshards(report: Report) -> bool:
     """Return whether a program computes nothing: what it returns has the shardings that it is there for."""
     jaxpr = report.program.jaxpr
-    equations = () if jaxpr is None else [place.equation for place in jaxpr.equations]
-    return jaxpr is not None and all(each.bodies or each.primitive in CONSTRAINTS for each in equations)
+    if jaxpr is None:
+        return False
+    equations = (place.equation for place in jaxpr.equations)
+    return all(each.bodies or each.primitive in CONSTRAINTS for each in equations)
 
 
 def _is_pinned(output: ShardedValue, argument: ShardedValue) -> bool:

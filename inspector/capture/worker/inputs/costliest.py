@@ -55,8 +55,9 @@ class Context:
     @classmethod
     def current(cls) -> Context:
         """The one in force here, inside of jit too."""
-        meshes = sys.modules["jax._src.mesh"]
-        found = [meshes.get_concrete_mesh(), meshes.thread_resources.env.physical_mesh]
+        from ..subject import entered_mesh
+
+        found = [sys.modules["jax._src.mesh"].get_concrete_mesh(), entered_mesh()]
         return cls(*(mesh if getattr(mesh, "axis_names", ()) else None for mesh in found))
 
     @contextmanager
