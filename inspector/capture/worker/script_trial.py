@@ -320,7 +320,9 @@ def _described(error: BaseException) -> dict[str, Any]:
         "error": type(error).__name__,
         "said": failure.said,
         "stack": stack,
-        "facts": [[] if "site-packages" in f.f_code.co_filename else _facts(f) for f in reversed(frames)][:MAX_FRAMES],
+        "facts": [
+            [] if failures.is_library(f.f_code.co_filename) else _facts(f) for f in frames[: -MAX_FRAMES - 1 : -1]
+        ],
     }
 
 
