@@ -266,7 +266,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_200,
+    "inspector/capture": 18_250,
     "inspector/catalog": 600,
     "inspector/check": 400,
     "inspector/collectives": 2400,
@@ -277,7 +277,7 @@ CEILINGS = {
     "inspector/evaluate": 3150,
     "inspector/execution_counts": 600,
     "inspector/experiments": 1910,
-    "inspector/findings": 9100,
+    "inspector/findings": 9150,
     "inspector/ir": 1600,
     "inspector/links": 300,
     "inspector/render": 8500,
@@ -285,7 +285,7 @@ CEILINGS = {
     "inspector/selection": 400,
     "inspector/shardings": 3400,
     "inspector/targets": 400,
-    "inspector/trace_errors": 4050,
+    "inspector/trace_errors": 3950,
     "inspector/traces": 1000,
     "inspector/values": 500,
     "inspector/variance": 600,
