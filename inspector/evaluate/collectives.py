@@ -120,7 +120,7 @@ def _permuted(operation: Operation, operands: list[OnDevices]) -> OnDevices:
         raise NotEvaluatedError("collective-permute of slices")
     pairs = operation.instruction.source_target_pairs or ()
     columns: list[OnDevices] = []
-    for operand in operands[: len(operation.types)] if len(operands) > 1 else operands:
+    for operand in operands:
         first = next(value for value in operand if value is not None)
         column: OnDevices = [None if value is None else np.zeros_like(first) for value in operand]
         for source, target in pairs:

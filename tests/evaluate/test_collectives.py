@@ -55,6 +55,15 @@ def test_collective_permute_gives_zeros_to_devices_without_a_source() -> None:
     check(found, [np.zeros(4), VALUES[0], VALUES[1], np.zeros(4)])
 
 
+def test_an_asynchronous_collective_permute_of_several_operands() -> None:
+    body = """  q = f32[4] negate(p)
+  t = f32[4] add(p, p)
+  s = ((f32[4], f32[4], f32[4]), (f32[4], f32[4], f32[4])) collective-permute-start(p, q, t), source_target_pairs={{0,1}}
+  d = (f32[4], f32[4], f32[4]) collective-permute-done(s)
+  ROOT r = f32[4] get-tuple-element(d), index=2"""
+    check(run(body), [np.zeros(4), 2 * VALUES[0], np.zeros(4), np.zeros(4)])
+
+
 LOOP = """
 condition {
   s = (s32[], f32[4]) parameter(0)
