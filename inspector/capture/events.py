@@ -130,7 +130,9 @@ def fold(capture: Capture, event: Event | None) -> Capture:
         case sent.Stderr(text):
             return replace(capture, stderr=text.decode("utf-8", "replace"))
         case sent.Failure(since=since):
-            return replace(_timed(capture, since), failure=event, progress=None, complete=False)
+            words = {name: plain(getattr(event, name)) for name in ("message", "details", "said")}
+            failure = replace(event, **words)
+            return replace(_timed(capture, since), failure=failure, progress=None, complete=False)
         case sent.End(since):
             return replace(_timed(capture, since), progress=None, complete=capture.failure is None)
     return replace(capture, **changed) if changed else capture

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture import events
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.events import Failure
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.capture.tags import pairs_of, plain, tagged, untagged
 from shardscope.inspector.ir.program import Program
@@ -70,6 +71,10 @@ def test_any_text_comes_back(pieces: list[str]) -> None:
 
 def test_messages_are_plain() -> None:
     assert plain("cannot go from … for op_name=jit(f)/~op3~/add") == "cannot go from … for op_name=jit(f)/add"
+    refused = 'not valid: %a = f32[4] add(%b, %c), op_name="jit(f)/~op9~/add"'
+    failure = events.fold(Capture(), Failure("function", refused, "compile", refused, said=refused)).failure
+    assert failure is not None
+    assert {failure.message, failure.details, failure.said} == {refused.replace("~op9~/", "")}
 
 
 SCRIPT = """

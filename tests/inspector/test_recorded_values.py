@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
@@ -9,6 +10,7 @@ from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.capture.protocol.values import Compared, Derivative, Difference, Gradients, Probe, Shard
 from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, ShardMap, Variable
 from shardscope.inspector.ir.jaxpr_text import JaxprText, print_jaxpr
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import JaxType
 from shardscope.inspector.report import SourcePosition, VariableVariance
 from shardscope.inspector.values.copies import copies_differ, unequal_copies
@@ -201,7 +203,7 @@ def test_a_recorded_value_is_named_as_in_the_program(
     one = probe(path, when, position)
     capture = Capture(arguments=(Value("w", "f32[4]"), Value("x", "f32[4]")), outputs=(Value("result", ""),))
     for given in text, None:
-        [found] = place_probes(Capture(probes=(one,), arguments=capture.arguments, outputs=capture.outputs), given)
+        [found] = place_probes(Program(replace(capture, probes=(one,))), given, ())
         known = primitive if given is not None else ""
         assert (found.probe, found.type) == (one, TYPE)
         assert (found.name, found.primitive) == (name if known or not path else "", known)
