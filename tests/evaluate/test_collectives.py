@@ -58,9 +58,10 @@ def test_collective_permute_gives_zeros_to_devices_without_a_source() -> None:
 def test_an_asynchronous_collective_permute_of_several_operands() -> None:
     body = """  q = f32[4] negate(p)
   t = f32[4] add(p, p)
-  s = ((f32[4], f32[4], f32[4]), (f32[4], f32[4], f32[4])) collective-permute-start(p, q, t), source_target_pairs={{0,1}}
-  d = (f32[4], f32[4], f32[4]) collective-permute-done(s)
+  s = (THREE, THREE) collective-permute-start(p, q, t), source_target_pairs={{0,1}}
+  d = THREE collective-permute-done(s)
   ROOT r = f32[4] get-tuple-element(d), index=2"""
+    body = body.replace("THREE", "(f32[4], f32[4], f32[4])")
     check(run(body), [np.zeros(4), 2 * VALUES[0], np.zeros(4), np.zeros(4)])
 
 
