@@ -1,6 +1,6 @@
-"""Validate every function of the samples, or given ones, on targets: `python tools/validated.py TARGET … [-- SCRIPT:FN …]`.
+"""Validate every function of the samples on targets: `python tools/validated.py TARGET …`.
 
-`--python FILE` compiles with another environment. `--write` puts the table into docs/validate.md.
+`--functions SCRIPT:FN …` validates others, `--python FILE` compiles with another environment. `--write` puts the table into docs/validate.md.
 """
 
 from __future__ import annotations
@@ -42,10 +42,8 @@ def main() -> int:
         errors += counts["differs"]
         cells = (counts["same"], counts["differs"], counts["not evaluated"], counts["not compiled"], f"{largest:.0e}")
         rows.append(f"| `{target}` | {len(functions)} | {' | '.join(map(str, cells))} |")
-    head = [
-        "| target | programs | same | differ | not evaluated | not compiled | largest error |",
-        "|---|" + "---:|" * 6,
-    ]
+    names = ("target", "programs", "same", "differ", "not evaluated", "not compiled", "largest error")
+    head = [f"| {' | '.join(names)} |", "|---|" + "---:|" * 6]
     table = "\n".join([*head, *rows, "", *(f"- {each}" for each in reasons)]) + "\n"
     print(table)
     if options.write:
