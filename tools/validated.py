@@ -1,6 +1,7 @@
 """Validate every function of the samples on targets: `python tools/validated.py TARGET …`.
 
-`--functions SCRIPT:FN …` validates others, `--python FILE` compiles with another environment. `--write` puts the table into docs/validate.md.
+`--functions SCRIPT:FN …` validates others, `--python FILE` compiles with another environment. `--write` puts the table
+into docs/validate.md.
 """
 
 from __future__ import annotations

@@ -130,8 +130,8 @@ def fold(capture: Capture, event: Event | None) -> Capture:
         case sent.Stderr(text):
             return replace(capture, stderr=text.decode("utf-8", "replace"))
         case sent.Failure(since=since):
-            words = {name: plain(getattr(event, name)) for name in ("message", "details", "said")}
-            failure = replace(event, **words)
+            said = (plain(event.message), plain(event.details), plain(event.said))
+            failure = replace(event, message=said[0], details=said[1], said=said[2])
             return replace(_timed(capture, since), failure=failure, progress=None, complete=False)
         case sent.End(since):
             return replace(_timed(capture, since), progress=None, complete=capture.failure is None)
