@@ -44,21 +44,45 @@ def shardings_by_shape(report: Report) -> dict[Shape, ArraySharding]:
 
 def _gradients(program: Program, file: str) -> Iterator[tuple[str, ast.Assign, str]]:
     """The statements of a file that assign gradients, with the name that these get."""
-    nodes = list(nodes_of(program, file))
-    named = {
+    named = _named_calls(program, file)
+    for node in nodes_of(program, file):
+        match node:
+            case ast.Assign(targets=[target], value=ast.Call() as call):
+                maker = _maker(call, named)
+                name = None if maker is None else _gradient_in(target, maker)
+                if name is not None:
+                    yield file, node, name
+
+
+def gradient_call(program: Program, file: str, inside: ast.AST) -> tuple[ast.Call, str] | None:
+    """The call inside a function that takes gradients, and the name that they get, if any; None if it is not one."""
+    named = _named_calls(program, file)
+    calls = [(node, _maker(node, named)) for node in ast.walk(inside) if isinstance(node, ast.Call)]
+    makers = [(node, maker) for node, maker in calls if maker and name_of(maker.func) in (*GRADIENTS, *WITH_VALUES)]
+    if len(makers) != 1 or not makers[0][0].args:
+        return None
+    call, maker = makers[0]
+    match next(around(program, (file, call)), None):
+        case ast.Assign(targets=[target]):
+            name = _gradient_in(target, maker)
+            return None if name is None else (call, name)
+    return call, ""
+
+
+def _named_calls(program: Program, file: str) -> dict[str, ast.Call]:
+    return {
         target.id: node.value
-        for node in nodes
+        for node in nodes_of(program, file)
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in nodes:
-        match node:
-            case ast.Assign(targets=[target], value=ast.Call(func=function)):
-                maker = named.get(function.id) if isinstance(function, ast.Name) else function
-                name = _gradient_in(target, maker) if isinstance(maker, ast.Call) else None
-                if name is not None:
-                    yield file, node, name
+
+
+def _maker(call: ast.Call, named: Mapping[str, ast.Call]) -> ast.Call | None:
+    """Return the call that makes the function that is called: `jax.grad(loss)`."""
+    maker = named.get(call.func.id) if isinstance(call.func, ast.Name) else call.func
+    return maker if isinstance(maker, ast.Call) else None
 
 
 def _gradient_in(target: ast.expr, maker: ast.Call) -> str | None:

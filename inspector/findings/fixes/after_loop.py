@@ -1,0 +1,131 @@
+"""A reduction of what a loop adds up, moved behind the loop: as edits of the user's source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...ir.program import Program
+from ...report import Edit, SourcePosition
+from ...report.position import own_frames
+from .calls import Call, around, function_around, name_of, of_lax
+from .edits import Edits, without_call, wrapped
+from .gradients import gradient_call
+
+LOOPS = {"scan": (0, 1), "fori_loop": (2, 3), "while_loop": (1, 2)}
+"""The positions of the body and of the initial carry among a loop's arguments."""
+
+
+class Loop(NamedTuple):
+    """The statement with a loop, the loop's call, the expression that its carry is assigned to, and its initial one."""
+
+    statement: ast.Assign
+    call: ast.Call
+    target: ast.expr
+    initial: ast.expr
+
+
+def after_the_loop(program: Program, reduction: Call) -> Iterator[Edits]:
+    """Yield the changes that leave out a reduction in a loop's body, and make it of what comes out of the loop.
+
+    The second one also makes the initial carry varying, which types demand where they are checked.
+    """
+    call = reduction[1]
+    rest = [*map(ast.unparse, call.args[1:]), *map(ast.unparse, call.keywords)]
+    left_out = without_call(program, reduction)
+    if left_out and rest:
+        for cast in ("", _cast(program, reduction, rest[0])):
+            yield _moved(program, reduction, left_out, (ast.unparse(call.func), *rest), cast)
+
+
+def own_gradients(program: Program, place: SourcePosition, axes: str) -> Edits:
+    """The change that makes each device differentiate by parameters of its own in a loop, and sum up after it."""
+    for frame in own_frames(place.stack):
+        found = function_around(program, frame.file, frame.line)
+        gradient = None if found is None else gradient_call(program, frame.file, found[1])
+        if gradient is not None:
+            call = (frame.file, gradient[0])
+            cast = _cast(program, call, axes)
+            edits = wrapped((frame.file, gradient[0].args[0]), f"{cast}, ", ")")
+            return _moved(program, call, edits, (of_lax(program, call, "psum"), axes), cast, gradient[1])
+    return ()
+
+
+def _cast(program: Program, call: Call, axes: str) -> str:
+    return f"jax.tree.map(lambda leaf: {of_lax(program, call, 'pcast')}(leaf, {axes}, to='varying')"
+
+
+def _moved(
+    program: Program, summand: Call, inside: Edits, reduction: tuple[str, ...], cast: str, name: str = ""
+) -> Edits:
+    """The edits of a loop's body, with a reduction of those parts of its carry that depend on a call in the body.
+
+    With a `name`, on that one of the call's results. `reduction` is its function and all arguments but the first.
+    Nothing where the loop is not found.
+    """
+    file, call = summand
+    scopes = [node for node in around(program, summand) if isinstance(node, ast.FunctionDef | ast.Module)]
+    body = scopes[0] if len(scopes) > 1 else None
+    returned = [node.value for node in getattr(body, "body", ()) if isinstance(node, ast.Return)]
+    loop = next(_loops_of(scopes[1], body), None) if isinstance(body, ast.FunctionDef) else None
+    if not isinstance(body, ast.FunctionDef) or loop is None or not returned or returned[-1] is None:
+        return ()
+    carry = returned[-1]
+    if name_of(loop.call.func) == "scan":
+        carry = carry.elts[0] if isinstance(carry, ast.Tuple) and carry.elts else carry
+    start = None if name else call
+    derived = _derived(body, start, {name})
+    chosen = [each[1:] for each in _pairs(carry, loop.target, loop.initial) if _uses(each[0], start, derived)]
+    if not chosen:
+        return ()
+    line, indent = (loop.statement.end_lineno or loop.statement.lineno) + 1, " " * loop.statement.col_offset
+    function, *rest = reduction
+    targets = [ast.unparse(target) for target, _ in chosen]
+    sums = [f"{indent}{target} = {function}({', '.join((target, *rest))})\n" for target in targets]
+    casts = [edit for _, first in chosen for edit in (wrapped((file, first), f"{cast}, ", ")") if cast else ())]
+    return (*inside, Edit(file, line, 0, line, 0, "".join(sums)), *casts)
+
+
+def _loops_of(tree: ast.AST, body: ast.FunctionDef) -> Iterator[Loop]:
+    """The loops with a function as body whose carry a statement assigns to something."""
+    for statement in ast.walk(tree):
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        value, target = statement.value, statement.targets[0]
+        is_first = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and value.slice.value == 0
+        call = value.value if isinstance(value, ast.Subscript) and is_first else value
+        places = LOOPS.get(name_of(call.func)) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or places is None or len(call.args) <= max(places):
+            continue
+        function = call.args[places[0]]
+        if not isinstance(function, ast.Name) or function.id != body.name:
+            continue
+        if name_of(call.func) == "scan" and not is_first:
+            if not isinstance(target, ast.Tuple) or not target.elts:
+                continue
+            target = target.elts[0]
+        yield Loop(statement, call, target, call.args[places[1]])
+
+
+def _pairs(made: ast.expr, target: ast.expr, initial: ast.expr) -> list[tuple[ast.expr, ast.expr, ast.expr]]:
+    """Each part of a carry as the body returns it, as it is assigned behind the loop, and before the loop."""
+    if isinstance(made, ast.Tuple) and isinstance(target, ast.Tuple) and len(made.elts) == len(target.elts):
+        known = initial.elts if isinstance(initial, ast.Tuple) and len(initial.elts) == len(made.elts) else None
+        return list(zip(made.elts, target.elts, known or [initial] * len(made.elts), strict=True))
+    return [(made, target, initial)]
+
+
+def _derived(body: ast.FunctionDef, call: ast.Call | None, names: set[str]) -> set[str]:
+    """These names, those that a function gives to a call's result, and those of what it makes of all of them."""
+    found = set(names)
+    for statement in body.body:
+        if isinstance(statement, ast.Assign) and _uses(statement.value, call, found):
+            found |= {
+                node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)
+            }
+    return found
+
+
+def _uses(expression: ast.expr, call: ast.Call | None, names: set[str]) -> bool:
+    return any(node is call or (isinstance(node, ast.Name) and node.id in names) for node in ast.walk(expression))

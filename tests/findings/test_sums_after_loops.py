@@ -1,0 +1,94 @@
+"""Sums in loops that accumulate, as users write them: the fix moves them behind the loop, and is tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.pipeline import suspected
+
+from tests.findings.trying import verified
+
+SCRIPT = """
+from functools import partial
+import jax, jax.numpy as jnp
+from jax import P, lax
+from jax.sharding import AxisType
+mesh = jax.make_mesh((8,), ("dp",), axis_types=(AxisType.Auto,))
+loose = partial(jax.shard_map, mesh=mesh, in_specs=(P(), P(None, "dp")), out_specs=P(), check_vma=False)
+strict = partial(jax.shard_map, mesh=mesh, in_specs=(P(), P(None, "dp")), out_specs=P())
+
+def loss(w, x):
+    return jnp.mean(jnp.tanh(x @ w) ** 2)
+
+@jax.jit
+@loose
+def inline(w, xs):
+    def body(i, total):
+        return total + lax.psum(jax.grad(loss)(w, xs[i]), "dp")
+    total = lax.fori_loop(0, xs.shape[0], body, jnp.zeros_like(w))
+    return total / xs.shape[0]
+
+@jax.jit
+@loose
+def pair(w, xs):
+    def body(carry, x):
+        total, n = carry
+        l, g = jax.value_and_grad(loss)(w, x)
+        g = lax.pmean(g, "dp")
+        return (total + g, n + l), None
+    (total, n), _ = jax.lax.scan(body, (jnp.zeros_like(w), 0.0), xs)
+    return total + lax.pmean(n, "dp")
+
+@jax.jit
+@strict
+def checked(w, xs):
+    own = lax.pcast(w, "dp", to="varying")
+    def body(total, x):
+        g = lax.psum(jax.grad(loss)(own, x), axis_name="dp")
+        return jax.tree.map(jnp.add, total, g), None
+    total = lax.scan(body, jnp.zeros_like(w), xs)[0]
+    return total
+
+@jax.jit
+@strict
+def shared(w, xs):
+    def body(carry, x):
+        total, n = carry
+        l, g = jax.value_and_grad(loss)(w, x)
+        return (jax.tree.map(jnp.add, total, g), n + 1), l
+    (total, n), losses = lax.scan(body, (jnp.zeros_like(w), 0), xs)
+    return total / n
+
+inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
+    jnp.ones((64, 64)), jnp.arange(8. * 64 * 64).reshape(8, 64, 64) / 1e5
+)
+"""
+
+
+@pytest.mark.skipif(not hasattr(jax.lax, "pcast"), reason="this JAX casts by another function")
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        ("inline", "total = lax.psum(total, 'dp')"),
+        ("pair", "total = lax.pmean(total, 'dp')"),
+        ("checked", "total = lax.psum(total, axis_name='dp')"),
+        ("shared", "total = lax.psum(total, 'dp')"),
+    ],
+)
+def test_one_sum_is_left(function: str, line: str, tmp_path: Path) -> None:
+    script = tmp_path / "accumulate.py"
+    script.write_text(SCRIPT)
+    request = Request(f"{script}:{function}", probe="none", fingerprints=True)
+    report = verified(suspected(last_capture(request)), request, suspected)
+    (found,) = (each for each in report.findings if each.rule == "SS07")
+    fix = next(fix for fix in found.fixes if fix.helps)
+    assert fix.experiment is not None
+    assert any(line in edit.text for edit in fix.edits)
+    assert fix.experiment.values in ("equal", "close")
+    before, after = (
+        sum(count for _, count in side.collectives) for side in (fix.experiment.before, fix.experiment.after)
+    )
+    assert before - after >= 7
