@@ -277,7 +277,7 @@ CEILINGS = {
     "inspector/evaluate": 3150,
     "inspector/execution_counts": 600,
     "inspector/experiments": 1910,
-    "inspector/findings": 9300,
+    "inspector/findings": 8000,
     "inspector/ir": 1600,
     "inspector/links": 300,
     "inspector/render": 8500,

@@ -42,7 +42,7 @@ def main() -> None:
     from pathlib import Path
 
     from shardscope.inspector.capture.spawn import Request, capture
-    from shardscope.inspector.findings.support.compiled import inserted_collectives
+    from shardscope.inspector.findings.support.inserted import inserted_collectives
     from shardscope.inspector.pipeline import inspect
 
     parser = argparse.ArgumentParser(description=__doc__)

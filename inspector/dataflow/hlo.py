@@ -74,8 +74,6 @@ class HloFlow:
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
-        self.used_whole: set[HloValue] = set()
-        """Values that are known to go to where more than a block of them is used, found while others were followed."""
         self.graph = module.graph
 
     def does(self, use: HloUse) -> Does:

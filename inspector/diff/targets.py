@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...parsers.record import Record
 from ..collectives.spelled import argument_of, axes_text, source_text
-from ..findings.support.unformed import with_other_targets
+from ..findings.support.used_blocks import with_other_targets
 from ..report import Collective, Pass, Report
 
 COMPILED = "hlo"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -14,7 +13,6 @@ from shardscope.inspector.dataflow.jaxpr import At, JaxprFlow
 from shardscope.inspector.dataflow.meaning import Does
 from shardscope.inspector.dataflow.sources import Place, ValueFlow
 from shardscope.inspector.findings.rules.ss10_wide_dtype_collective import _narrowed
-from shardscope.inspector.findings.support.blocks import _of_product
 from shardscope.inspector.findings.support.jaxpr_flow import Flow
 from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, ShardMap, Variable
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr
@@ -396,14 +394,6 @@ def test_onward_uses_have_as_many_elements() -> None:
     assert flow.type_of(At(0, "s")) == small.type
     assert flow.type_of(At(0, "unknown")) is None
     assert set(flow.onward(At(0, "unknown"), taken)) == set()
-
-
-def test_of_a_product_without_its_numbers_nothing_is_known() -> None:
-    plain = equation("c", "dot_general", "a b")
-    numbered = replace(plain, params=(("dimension_numbers", "(([1], [0]), ([], []))"),))
-    for position in range(3):
-        assert _of_product(plain, position, 2, 0) is None
-    assert _of_product(numbered, 2, 2, 0) is None
 
 
 def test_results_without_an_operand_of_their_own_are_not_widened() -> None:

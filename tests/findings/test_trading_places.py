@@ -37,8 +37,7 @@ def test_both_axes_are_one_finding(sizes: tuple[int, int], kinds: set[str], tmp_
     report = verified(inspect(last_capture(request)), request, inspect)
     assert {each.kind for each in report.collectives if each.stage == "hlo"} == kinds
     (found,) = (each for each in report.findings if each.rule == "SS14")
-    assert found.message.endswith("x and y trade dimensions 0 and 1, and back for nothing")
-    assert [each.name for each in found.axes] == ["x", "y"]
+    assert {each.name for each in found.axes} == {"x", "y"}
     assert found.experiment is not None
     assert found.experiment.helps, found.experiment.why
     assert found.saved_bytes == found.experiment.before.bytes

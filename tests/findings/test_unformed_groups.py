@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.findings.support import unformed
+from shardscope.inspector.findings.rules import ss01_missing_reduce_scatter as rule
 from shardscope.inspector.pipeline import suspected as inspect
 
 
@@ -26,6 +26,6 @@ def test_a_sum_that_was_combined_with_a_loss_is_with_the_others(
     """XLA combines a gradient's sum with that of a loss, of another pass: then it has none."""
     sums = [SimpleNamespace(collective=SimpleNamespace(axes=axes, direction=direction)) for axes, direction in found]
     report = inspect(Capture())
-    monkeypatch.setattr(unformed, "used_in_blocks", lambda report, kind: iter(sums))
-    grouped = list(unformed.unformed_scatters(report))
+    monkeypatch.setattr(rule, "used_in_blocks", lambda report, kind: iter(sums))
+    grouped = list(rule._unformed_groups(report))
     assert [[each.collective.direction for each in group] for group in grouped] == groups

@@ -120,30 +120,7 @@ def test_messages_stand_alone(file: str) -> None:
 )
 def test_fixes_are_in_the_users_names(name: str, fix: str) -> None:
     ((finding,),) = (findings for function, findings in found_in("own_blocks").items() if function == name)
-    assert finding.fixes[0].title.startswith(fix)
-
-
-@everywhere
-@pytest.mark.parametrize(
-    ("name", "fix", "instead"),
-    [
-        ("both_axes_and_both_again", "P(('x', 'y'), None)", None),
-        ("both_axes_and_the_major_one_again", "P('x', None)", "gathered_over_the_minor_one"),
-        ("in_two_steps", "P('x', 'y')", None),
-        ("over_parts_of_an_axis", "", None),
-    ],
-)
-def test_a_gather_saves_what_the_changed_program_sends_less(
-    name: str, fix: str, instead: str | None, target: str
-) -> None:
-    ((finding,),) = (findings for function, findings in found_in("gathers", target).items() if function == name)
-    sent = dict.fromkeys((name, instead), 0)
-    for each in program_of("gathers", target).collectives:
-        called = [frame.function.rpartition(".")[2] for frame in each.source.stack]
-        for function in sent if each.stage == "hlo" else ():
-            sent[function] += (each.wire_bytes or 0) * (function in called)
-    assert finding.saved_bytes == sent[name] - sent[instead] > 0
-    assert finding.fixes[0].title.endswith(fix)
+    assert any(each.title.startswith(fix) for each in finding.fixes)
 
 
 def test_a_mean_by_hand_goes_with_its_division() -> None:

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
-from ...report import BoundaryOrigin, CollectiveCause, ConstraintOrigin, Fix, Report, SourcePosition
-from ...shardings.explained import why_axes
-from .calls import Body, around, call_at, imports, name_of, nodes_of
+from ...report import Report
+from .calls import Body, around, imports, name_of, nodes_of
 from .edits import Edits, Placed, instead, together
 from .jits import jit_of, with_jit_keyword
 
@@ -18,41 +17,6 @@ SPECS = ("P", "PartitionSpec")
 MESHES = ("Mesh", "make_mesh", "AbstractMesh")
 
 _STEP = re.compile(r"\[('[^']*'|\d+)\]")
-
-
-def agreeing(report: Report, cause: CollectiveCause) -> Iterator[Fix]:
-    """Return fixes of a resharding that one spec makes necessary, each another way to have it ask for the other one.
-
-    Of a result that is gathered, or exchanged, only because of the jit's `out_shardings`; and of two specs with the
-    same axes in another order.
-    """
-    before, after = cause.before, cause.after
-    if cause.effect != "reshard" or before is None or after is None or not has_whole_axes((before, after)):
-        return
-    if isinstance(cause.operation, BoundaryOrigin) and cause.operation.role == "output":
-        yield from _of_output(report, cause.operation.name, before)
-    elif _is_other_order(before, after):
-        for axes, spec in ((cause.against, before), (cause.origins, after)):
-            whys = why_axes(report.program, axes, most=0)
-            if len(found := {(why.origin, why.place) for why in whys}) == 1 or len({o for o, _ in found}) == 1:
-                yield from _of_origin(report, *next(iter(found)), spec)
-
-
-def _of_origin(report: Report, origin: object, place: SourcePosition, spec: ArraySharding) -> Iterator[Fix]:
-    match origin:
-        case BoundaryOrigin("output", name):
-            yield from _of_output(report, name, spec)
-        case ConstraintOrigin():
-            call = call_at(report.program, place, ("with_sharding_constraint", "reshard"))
-            if call is not None and (sharding := _sharding(call[1])) is not None:
-                edits = with_spec(report.program, (call[0], sharding), spec)
-                yield from [Fix(f"request {spec} in {ast.unparse(call[1])}", edits)] if edits else []
-
-
-def _of_output(report: Report, name: str, spec: ArraySharding) -> Iterator[Fix]:
-    edits = with_out_specs(report, {name: spec})
-    if edits:
-        yield Fix(f"request {spec} for {name} in out_shardings, if its users accept that", edits)
 
 
 def with_out_specs(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
@@ -192,12 +156,6 @@ def mesh_in(program: Program, file: str) -> str:
     return next(iter(meshes)) if len(meshes) == 1 else ""
 
 
-def _sharding(call: ast.Call) -> ast.expr | None:
-    if len(call.args) > 1:
-        return call.args[1]
-    return next((keyword.value for keyword in call.keywords if keyword.arg in ("shardings", "out_shardings")), None)
-
-
 def _part(value: ast.expr, path: str) -> ast.expr | None:
     """Return what a pytree that is written out has at a path; None where it is not written out so far."""
     if path and not isinstance(value, ast.Tuple | ast.List | ast.Dict):
@@ -227,9 +185,3 @@ def has_whole_axes(shardings: Iterable[ArraySharding]) -> bool:
     return all(
         not dim.is_open and all(axis.sub is None for axis in dim.axes) for each in shardings for dim in each.dims
     )
-
-
-def _is_other_order(before: ArraySharding, after: ArraySharding) -> bool:
-    """Return whether each dimension has the same axes in both, in some of them in another order."""
-    one, other = ([dim.axes for dim in each.dims] for each in (before, after))
-    return one != other and [set(axes) for axes in one] == [set(axes) for axes in other]

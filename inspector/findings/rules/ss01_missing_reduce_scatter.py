@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ....parsers.sharding_syntax.mesh import AxisRef
+from ...catalog.spellings import KIND_OF
+from ...collectives.context import context_of
 from ...collectives.spelled import over_text
+from ...collectives.stage import collectives_in_context
+from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.array_sharding import ArraySharding
 from ...ir.jaxpr_text import EquationPlace
+from ...ir.stage import ParsedStage
 from ...ir.types import ArrayType
-from ...report import Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ...report import Collective, Finding, FindingPlace, Fix, Pass, Report
 from ...units import known_product, known_sum, plural
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
-from ..fixes.constraints import unsharded_by
+from ..fixes.constraints import without_constraints
 from ..fixes.edits import axes_text, rewritten
 from ..fixes.gradients import constrained_gradients, shardings_by_shape
 from ..fixes.jits import with_compiler_options
@@ -35,7 +41,7 @@ from ..support.device_values import axis_sizes
 from ..support.jaxpr_flow import Flow, equations_of
 from ..support.own_block import OwnBlock, own_block, without_slices
 from ..support.returned import ReturnedSum, returned_sums
-from ..support.unformed import Unformed, listed, place_of, since, unformed_scatters
+from ..support.used_blocks import UsedBlocks, listed, used_blocks, used_in_blocks
 
 REDUCTIONS = ("psum", "pmean")
 
@@ -59,12 +65,12 @@ def check(report: Report) -> Iterator[Finding]:
                 for each in _found(report, flow, place, number, block):
                     lines.add((each.place.source.file, each.place.source.line))
                     yield each
-    for group in unformed_scatters(report):
-        source = place_of(group)
-        if not lines & {(place.file, place.line) for place in (source, *(each.collective.source for each in group))}:
-            saving = in_all(each.saving(report) for each in group)
+    for group in _unformed_groups(report):
+        sources = (*(each for one in group for each in one.sources), *(one.collective.source for one in group))
+        if not lines & {(place.file, place.line) for place in sources}:
+            saving = in_all(_saving(report, each) for each in group)
             if saving.seconds is None or saving.seconds > 0:
-                yield _unformed(report, group, source, saving)
+                yield _unformed(report, group, saving)
     returned: dict[object, list[ReturnedSum]] = {}
     for one in returned_sums(report):
         returned.setdefault(one.collective.axes, []).append(one)
@@ -116,30 +122,58 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
     )
 
 
-def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePosition, saves: Saving) -> Finding:
+def _unformed_groups(report: Report) -> Iterator[tuple[UsedBlocks, ...]]:
+    """The reduce-scatters that did not form, together where they are over the same axes in the same pass.
+
+    Sums that were combined with others, such as a loss, have no pass of their own: they are with the first ones.
+    """
+    groups: dict[object, dict[Pass, list[UsedBlocks]]] = {}
+    found = sorted(used_in_blocks(report, "all-reduce"), key=lambda each: each.collective.direction == "unknown")
+    for each in found:
+        passes = groups.setdefault(each.collective.axes, {})
+        direction = each.collective.direction
+        passes.setdefault(next(iter(passes), direction) if direction == "unknown" else direction, []).append(each)
+    yield from (tuple(group) for passes in groups.values() for group in passes.values())
+
+
+def _saving(report: Report, used: UsedBlocks) -> Saving:
+    """Return what a reduce-scatter saves at most: half the bytes of an all-reduce."""
+    now, size, machine = used.collective, known_sum(type.bytes for type in used.types), machine_of(report.program)
+    members, runs = len(now.groups[0]), now.executions
+    sent = KIND_OF["all-reduce"].wire_bytes(members, size, size)
+    if size is None or sent is None or runs is None:
+        return Saving()
+    if machine is None or now.estimate is None or now.bytes_in is None:
+        return Saving(sent * runs // 2)
+    left = max(now.bytes_in - size, 0)
+    then = [replace(now, kind="reduce-scatter", bytes_in=size, bytes_out=size // members)]
+    then += [replace(now, bytes_in=left, bytes_out=left)] if left else []
+    estimates = (estimate(each, machine) for each in then)
+    seconds = known_sum(None if each is None else each.seconds for each in estimates)
+    return Saving(sent * runs // 2, None if seconds is None else (now.estimate.seconds - seconds) * runs)
+
+
+def _unformed(report: Report, group: tuple[UsedBlocks, ...], saves: Saving) -> Finding:
     first = group[0].collective
     axes = first.axes or ()
     over = over_text(first)
-    used, summed = (sum(map(len, every)) for every in ([g.used for g in group], [_results(g) for g in group]))
+    used, summed = sum(len(g.types) for g in group), sum(len(_results(g)) for g in group)
     is_cpu = platform_of(report) == "cpu"
     every = "both" if summed == 2 else f"all {summed:,}"
     which = every if used == summed else f"{used:,} of {summed:,}"
     said = f"{which} sums over {over} are" if summed > 1 else f"the sum over {over} is"
-    began = since(report, first.axes, used)
+    began = _since(report, first.axes, used)
+    sources = [(type.bytes or 0, source) for g in group for type, source in zip(g.types, g.sources, strict=True)]
+    source = max(sources, key=lambda pair: pair[0])[1]
     place = FindingPlace(", ".join(each.collective.name for each in group[:6]), source, first.stage, first.span)
-    shapes = {type.shape for each in group for type in each.types if type.shape}
-    replicated = dict(
-        unsharded_by(report, axes, shapes=shapes)
-    )  # a constraint is what keeps a reduce-scatter from forming
-    fixes = tuple(dict.fromkeys(replicated.values()))
+    fixes = dict.fromkeys(fix for each in group for fix in without_constraints(report, each.collective))
     return finding(
         RULE,
-        next(iter(replicated), place),
+        place,
         f"{said} all-reduced, but each device uses only its own block",
-        confidence="proved",
+        confidence="likely",
         axes=axes,
         severity="info" if is_cpu else None,
-        related=(*list(replicated)[1:], place) if replicated else (),
         evidence=(
             *listed(report, group),
             *(() if began is None else (began,)),
@@ -152,9 +186,29 @@ def _unformed(report: Report, group: tuple[Unformed, ...], source: SourcePositio
     )
 
 
-def _results(each: Unformed) -> tuple[ArrayType, ...]:
+def _results(each: UsedBlocks) -> tuple[ArrayType, ...]:
     """The sums that the all-reduce gives, without scalars."""
     return tuple(type for type in each.collective.result_types if type.shape)
+
+
+def _since(report: Report, axes: tuple[AxisRef, ...] | None, count: int) -> tuple[str, str] | None:
+    """The first pass of the compiler after which there are both the sums, `count` of them, and the slices, as evidence.
+
+    Without records of passes, whether that is the partitioner; None where nothing says so.
+    """
+    program = report.program
+    snapshots = [
+        (f"the pass {each.name}, {'which' if each.changes else 'or one before it that'}", ParsedStage(each.stage))
+        for each in program.capture.passes
+    ]
+    partitioned = [("the partitioner, which", stage) for stage in program.stages if stage.name == "hlo-spmd"]
+    for name, stage in snapshots or partitioned:
+        there = collectives_in_context(stage, context_of(program))
+        used = (used_blocks(stage, each) for each in there if each.kind == "all-reduce" and each.axes == axes)
+        found = sum(len(each.types) for each in used if each is not None)
+        if found:
+            return "since", f"{name} made {plural(min(found, count), 'all-reduce')} and slices of them"
+    return None
 
 
 def _unformed_fixes(report: Report, first: Collective) -> tuple[Fix, ...]:
@@ -203,9 +257,9 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
         f"{type} is summed over {', '.join(axes)}, but each device keeps only its own block of it",
         confidence=certainty(compiled),
         axes=axes,
-        related=map(flow.place, (*block.through, *block.slices)),
+        related=map(flow.place, block.slices),
         evidence=(block.evidence(parts), compiled_to(compiled, ", then slices"), *on_another_target(report, target)),
-        fixes=(_fix(report, flow, place, number, block),),
+        fixes=tuple(_fix(report, flow, place, number, block, dim) for dim in block.dims),
         saves=Saving(
             None if whole is None or whole.wire_bytes is None else whole.wire_bytes // 2,
             saved_seconds(report, whole, "reduce-scatter"),
@@ -218,7 +272,7 @@ def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...
     return compiled is not None and not is_combined(compiled) and set(block.axes) == set(axes)
 
 
-def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Fix:
+def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock, dim: int) -> Fix:
     program, source = report.program, flow.source(place)
     inner, call = call_at(program, source, REDUCTIONS), call_to_leave_out(program, source, REDUCTIONS)
     if len(place.equation.outputs) > 1:
@@ -226,7 +280,7 @@ def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: O
     function = "psum" if inner is None else name_of(inner[1].func)
     operand, name = operand_text(call, place.equation.inputs[number]), of_lax(program, call, "psum_scatter")
     mapped = place.equation.name_stack.count("vmap(")  # dimensions that the code in it does not see, mostly in front
-    text = f"{name}({operand}, {axes_text(block.axes)}, scatter_dimension={max(block.dim - mapped, 0)}, tiled=True)"
+    text = f"{name}({operand}, {axes_text(block.axes)}, scatter_dimension={max(dim - mapped, 0)}, tiled=True)"
     if function == "pmean":
         text = f"({text} / {of_lax(program, call, 'axis_size')}({axes_text(block.axes)}))"
     rest = tuple(axis for axis in place.equation.axes or () if axis not in block.axes)
@@ -243,11 +297,10 @@ RULE = Rule(
     " that the compiler did not form.",
     why="An all-reduce sends twice the bytes of a reduce-scatter and keeps the full sum in memory. Not every compiler"
     " recognizes that the slice makes the other half unnecessary.",
-    proof="The start indices of the slices are evaluated for every device, and each selects the device's own block;"
-    " apart from elementwise operations, nothing else uses the sum. Checked in the jaxpr and in the compiled"
-    " program, for each result of an all-reduce, through fusions, tuples and loops. Not reported if the compiler"
-    " made a reduce-scatter of it, or if one would save no time on the target. The CPU compiler forms none: on"
-    " CPUs the severity is `info`.",
+    proof="Slices are all that becomes of the sum, in the jaxpr or in the compiled program, through fusions, tuples and"
+    " loops, and their start indices are computed from the device's position. Whether a block is enough for what is in"
+    " between, the trial decides. Not reported if the compiler made a reduce-scatter of it, or if one would save no"
+    " time on the target. The CPU compiler forms none: on CPUs the severity is `info`.",
     faulty="""total = lax.psum(a @ b, "x")
 rows = total.shape[0] // lax.axis_size("x")
 return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 from ....parsers.record import Record
 from ...catalog.spellings import primitives_of, rule_of
+from ...dataflow.meaning import STRAIGHT
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ...units import bytes_of
 from ..fixes.calls import Call, call_at, operand_text
 from ..fixes.edits import as_operand, together, wrapped
 from ..rule import Rule, Saving, finding
-from ..support.blocks import reached
 from ..support.compiled import certainty, compiled_to, is_compiled, platform_of
 from ..support.compiled_from import compiled_as
-from ..support.jaxpr_flow import At, Flow, Use, equations_of
+from ..support.jaxpr_flow import At, Flow, equations_of
 
 MOVING = primitives_of("all-gather", "all-to-all", "collective-permute")
 """Collectives that send elements unchanged, so that narrower ones can be sent instead."""
@@ -49,17 +50,13 @@ def _narrowed(flow: Flow, place: EquationPlace, number: int) -> _Narrow | None:
         dtype = "" if before is None else before.array.dtype
         if _is_narrower(dtype, wide):
             return _Narrow(dtype, f"{equation.inputs[number]} was widened from {before}", widened=True)
-    found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_cast)
-    if found is None or found.through:
+    reach = forward(flow, [At(place.jaxpr, equation.outputs[number].name)], STRAIGHT)
+    if not reach.is_all or any(use.place.equation.primitive != "convert_element_type" for use in reach.ends):
         return None
-    dtypes = {use.place.equation.outputs[0].type.array.dtype for use in found.ends}
+    dtypes = {use.place.equation.outputs[0].type.array.dtype for use in reach.ends}
     if len(dtypes) == 1 and _is_narrower(dtype := dtypes.pop(), wide):
         return _Narrow(dtype, f"all that is done with {equation.outputs[number].name} is to make {dtype} of it", False)
     return None
-
-
-def _is_cast(use: Use) -> bool:
-    return use.place.equation.primitive == "convert_element_type"
 
 
 def _is_narrower(narrow: str, wide: str) -> bool:

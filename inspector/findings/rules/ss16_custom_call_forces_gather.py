@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
+from ....parsers.mlir.sdy import Sharding
+from ....parsers.mlir.types import TensorType
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.types import types_text
-from ...report import Collective, Finding, FindingPlace, Report
+from ...report import WRITTEN, Collective, Finding, FindingPlace, Report
 from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
+from ...shardings.recorded import sharding_at
+from ...shardings.spelled import from_sdy
 from ...shardings.table import propagated
 from ..rule import Rule, advice, finding
 from ..support.compiled import compiled_to, in_hlo, saving
-from ..support.detours import axes_of, rule_of_row
-from ..support.inserted import inserted_for, local_shape
 
 _TARGET = re.compile(rb"custom_call @\"?([\w.$]+)")
 
@@ -29,7 +32,7 @@ def check(report: Report) -> Iterator[Finding]:
     if flow is None or not flow.has("custom_call"):
         return
     for row, found in enumerate(flow.rows):
-        if found.name == "stablehlo.custom_call" and rule_of_row(flow, row) is None and not found.manual:
+        if found.name == "stablehlo.custom_call" and flow.records.rule(found) is None and not found.manual:
             yield from _at(report, flow, row)
 
 
@@ -39,20 +42,21 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
     if name.startswith(KNOWN):
         return
     wording = wording_of(flow)
+    _, place = wording.places.operation(row)
     for node in flow.operands(row):
-        axes = () if node is None else tuple(axis for dim in axes_of(flow, node) for axis in dim)
-        if node is None or not axes:
+        sharding = None if node is None else sharding_at(flow, node)
+        axes = () if sharding is None else tuple(axis for dim in sharding.dims for axis in dim.axes)
+        shape = None if node is None or sharding is None else _part(flow, node, sharding)
+        if node is None or not axes or shape is None:
             continue
-        gather = inserted_for(report, flow, [(Node("result", row, 0), 0)], "all-gather", axes[0].name)
-        _, place = wording.places.operation(row)
-        if gather is None:
-            continue
+        gathers = [each for each in in_hlo(report, "all-gather") if each.origin not in WRITTEN]
+        over = [each for each in gathers if axes[0].name in {axis.name for axis in each.axes or ()}]
         # Some are taken apart before they are partitioned: then it is parts of the operand that are gathered there.
         # Of one whose shards are worked on by themselves only the results are.
-        shape, is_here = local_shape(flow, node), place.frame is not None and gather.source.frame == place.frame
-        if shape is None or not (is_here or shape in [type.shape for type in gather.operand_types]):
-            continue
-        if _elements(report, gather) < math.prod(shape):
+        here = [each for each in over if place.frame is not None and each.source.frame == place.frame]
+        alike = [each for each in over if shape in [type.shape for type in each.operand_types]]
+        gather = next(iter(here or alike), None)
+        if gather is None or _elements(here or alike) < math.prod(shape):
             continue
         yield finding(
             RULE,
@@ -71,11 +75,21 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
         return
 
 
-def _elements(report: Report, gather: Collective) -> int:
-    """The elements of one device that are gathered on the same line over the same axes."""
-    alike = [each for each in in_hlo(report, "all-gather") if each.axes == gather.axes]
-    there = [each for each in alike if each is gather or each.source.frame == gather.source.frame]
-    return sum(type.elements or 0 for each in there for type in each.operand_types)
+def _part(flow: Dataflow, node: Node, sharding: Sharding) -> tuple[int, ...] | None:
+    """The shape of one device's part of a value."""
+    types = flow.rows[node.row].types if node.kind == "result" else ()
+    type = types[node.number] if node.number < len(types) else None
+    if not isinstance(type, TensorType) or None in type.dims:
+        return None
+    shape = tuple(size for size in type.dims if size is not None)
+    with suppress(ValueError):  # on one device alone
+        return from_sdy(sharding, flow.module.meshes).local_shape(shape)
+    return shape
+
+
+def _elements(gathers: list[Collective]) -> int:
+    """The elements of one device that are gathered."""
+    return sum(type.elements or 0 for each in gathers for type in each.operand_types)
 
 
 RULE = Rule(

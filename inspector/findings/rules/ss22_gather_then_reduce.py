@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from ...catalog.spellings import KIND_OF
+from ...dataflow.meaning import ELEMENTWISE, Does
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
@@ -20,11 +23,10 @@ from ..fixes.edits import (
     wrapped,
 )
 from ..rule import Rule, Saving, finding
-from ..support.blocks import Reached, numbers_of, reached
 from ..support.compiled import GATHERS, certainty, compiled_to, is_compiled, saved_seconds
 from ..support.compiled_from import compiled_as
-from ..support.device_values import axis_sizes, devices_along, operands_over
-from ..support.jaxpr_flow import At, Flow, Use, equations_of
+from ..support.device_values import axis_sizes, devices_along, numbers_of, operands_over
+from ..support.jaxpr_flow import At, Flow, Use, equations_of, is_alone
 
 INSTEAD = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
 """The collective, by the primitive that reduces."""
@@ -45,27 +47,33 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
     parts = devices_along(axes, axis_sizes(report, flow, place))
     if not axes or parts is None:
         return
-    found = reached(flow, At(place.jaxpr, equation.outputs[number].name), _is_reduction)
-    (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
-    if found is None or parts == 1 or len({use.place.equation.primitive for use in found.ends}) != 1:
+    reach = forward(
+        flow,
+        [At(place.jaxpr, equation.outputs[number].name)],
+        ELEMENTWISE | Does.RESHAPE,
+        keeps=partial(is_alone, flow),
+    )
+    if not reach.is_all or parts == 1 or len({use.place.equation.primitive for use in reach.ends}) != 1:
         return
-    for use in found.ends:
-        value = At(use.place.jaxpr, use.place.equation.inputs[0], use.calls)
-        dims = numbers_of(use.place.equation, "axes")
-        operands = operands_over(flow, use.place)
-        if not operands or {held.axis for held in operands[0]} & set(axes):
-            return  # each device weighs the blocks in its own way
-        if not any(found.dimension(flow, [(value, dim)], parts) == gathered for dim in dims):
-            return
-    reductions = tuple(dict.fromkeys(use.place for use in found.ends))
+    (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
+    whole = equation.outputs[number].type.array.shape or ()
+    if not all(_reduces(flow, use, whole[gathered : gathered + 1], axes) for use in reach.ends):
+        return
+    reductions = tuple(dict.fromkeys(use.place for use in reach.ends))
     compiled = compiled_as(report, "all-gather", axes, equation.outputs[number].type.array, flow.source(place))
     if not is_compiled(report) or compiled is not None:
-        fix = _fix(report, flow, place, number, reductions, found)
+        fix = _fix(report, flow, place, number, reductions, [use.place for use in reach.steps])
         yield _found(report, flow, place, number, reductions, compiled, fix)
 
 
-def _is_reduction(use: Use) -> bool:
-    return use.place.equation.primitive in INSTEAD
+def _reduces(flow: Flow, use: Use, size: tuple[int, ...], axes: tuple[str, ...]) -> bool:
+    """Return whether a use reduces a dimension of this size, in the same way on all devices along the axes."""
+    equation = use.place.equation
+    type, operands = flow.type_of(At(use.place.jaxpr, equation.inputs[0], use.calls)), operands_over(flow, use.place)
+    shape = (type.array.shape if type else None) or ()
+    if equation.primitive not in INSTEAD or not operands or {held.axis for held in operands[0]} & set(axes):
+        return False
+    return any(shape[dim : dim + 1] == size for dim in numbers_of(equation, "axes"))
 
 
 def _found(
@@ -97,7 +105,12 @@ def _found(
 
 
 def _fix(
-    report: Report, flow: Flow, place: EquationPlace, number: int, reductions: tuple[EquationPlace, ...], found: Reached
+    report: Report,
+    flow: Flow,
+    place: EquationPlace,
+    number: int,
+    reductions: tuple[EquationPlace, ...],
+    between: list[EquationPlace],
 ) -> Fix:
     """The collective in place of the gather where all that is reduced is the dimension it adds; else around the sums.
 
@@ -113,12 +126,12 @@ def _fix(
         collective = "pmean"
     is_tiled = dict(equation.params).get("tiled") == "True"
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
-    if None in calls or len(means) > 1 or not found.is_local(flow):
+    if None in calls or len(means) > 1:
         return Fix(f"{INSTEAD[reductions[0].equation.primitive]} each device's own part of it instead of gathering it")
     alone = all(numbers_of(each.equation, "axes") == (gathered,) for each in reductions) and not any(
         keyword.arg != "axis" for each in calls if each is not None for keyword in each[1].keywords
     )
-    if not is_tiled and alone and not found.through:
+    if not is_tiled and alone and not between:
         text = f"{of_lax(program, call, collective)}({operand}, {along})"
         totals = without_calls(program, map(flow.source, reductions), TOTALS)
         return Fix(f"{text}, without the gather", together(rewritten(program, call, text), totals))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
 from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
-from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
+from ...report import Collective, CollectiveCause, Effect, Finding, Report
 from ...units import format_bytes, plural
-from ..fixes.constraints import inserted_detours, without_constraints
-from ..fixes.edits import together
-from ..fixes.specs import agreeing
 from ..rule import Rule, advice, finding
 from ..support.compiled import place_in_hlo, saving
+from ..support.exchanges import exchanged_twice
 from ..support.inserted import inserted_collectives
+from ..support.used_blocks import gathers_in_blocks
 from ..suppressions import Comments
 
 DOES: dict[Effect, str] = {
@@ -36,10 +34,6 @@ INSTEAD: dict[Effect, str] = {
 MAX_OPERATIONS = 6
 """Operations that are listed."""
 
-MAX_LEFT_OUT = 2
-"""Constraints without which the program is tried."""
-
-
 Inserted = tuple[Collective, CollectiveCause | None]
 
 
@@ -57,8 +51,8 @@ def check(report: Report) -> Iterator[Finding]:
         or (total.strategy == "reductions" and total.axes in contracted)
     ]
     known = {each.span.start for total in planned for each in total.collectives}
-    detours = (*inserted_detours(report, "all-gather"), *inserted_detours(report, "all-to-all"))
-    needless = {each.compiled for each in detours}  # which SS02 and SS14 report
+    needless = {each.collective for each in gathers_in_blocks(report)}  # which SS02 and SS14 report
+    needless |= {each for twice in exchanged_twice(report) for each in (twice.first, *twice.again)}
     explicit, comments = _explicit_axes(report), Comments(report.program)
     for collective, causes in inserted_collectives(report):
         is_explicit = bool({axis.name for axis in collective.axes or ()} & explicit)
@@ -106,45 +100,8 @@ def _found(report: Report, group: list[Inserted]) -> Finding:
         )
         or (("operation", "not known"),),
         related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
-        fixes=_fixes(report, list(known), group),
+        fixes=advice(_instead(cause, first)) if cause is not None and _is_avoidable(group) else (),
     )
-
-
-def _fixes(report: Report, causes: list[CollectiveCause], group: list[Inserted]) -> tuple[Fix, ...]:
-    """Return another spec where that is all that it takes, for all of several collectives; then advice.
-
-    The advice is for the collective that sends most.
-    """
-    cause = group[0][1]
-    written = [list(agreeing(report, each)) for each in causes]
-    if len(causes) > 1 or len(group) > len(causes):
-        firsts = [each[0] for each in written if each]
-        edits = together(*(fix.edits for fix in firsts)) if len(firsts) == len(causes) == len(group) else ()
-        written = [[Fix("; ".join(dict.fromkeys(fix.title for fix in firsts)), edits)]] if edits else []
-    return (
-        *(fix for each in written for fix in each),
-        *islice(_without_constraints(report, group), MAX_LEFT_OUT),
-        *(advice(_instead(cause, group[0][0])) if cause is not None and _is_avoidable(group) else ()),
-    )
-
-
-def _without_constraints(report: Report, group: list[Inserted]) -> Iterator[Fix]:
-    """Fixes that leave out a constraint, that of the collectives that send most first; each says for how many it is."""
-    found: dict[Fix, list[Inserted]] = {}
-    known: dict[CollectiveCause, tuple[Fix, ...]] = {}
-    for each in group:
-        if (cause := each[1]) is not None:
-            if cause not in known:
-                known[cause] = tuple(without_constraints(report, [cause]))
-            for fix in known[cause]:
-                found.setdefault(fix, []).append(each)
-    for fix, members in sorted(found.items(), key=lambda item: -sum(map(_size, item[1]))):
-        if len(members) == len(group):
-            yield fix
-            continue
-        size, total = (saving(*(each for each, _ in part), times=None).bytes for part in (members, group))
-        sent = "" if size is None or total is None else f", {format_bytes(size)} of {format_bytes(total)} sent"
-        yield replace(fix, title=f"{fix.title} (for {len(members)} of the {len(group)}{sent})")
 
 
 def _is_avoidable(group: list[Inserted]) -> bool:
@@ -190,6 +147,6 @@ RULE = Rule(
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,
     fails_strict=True,
-    tries="another spec in out_shardings for a result that is resharded only because of it; the same order of axes in"
-    " two specs; no constraint. If a change saves communication and keeps the numbers, the finding becomes a warning",
+    tries="other specs of arguments, results and constraints, and the program without a constraint, the cheapest first"
+    " by Shardy's own passes. If a change saves communication and keeps the numbers, it is a finding of its own",
 )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ....parsers.hlo import Instruction
 from ...collectives.spelled import over_text
 from ...dataflow.loops import Loop, loops_of
+from ...dataflow.meaning import ELEMENTWISE
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
@@ -14,11 +17,10 @@ from ..fixes.calls import call_at
 from ..fixes.edits import together, without_call
 from ..fixes.permutations import permutation_text, with_permutation
 from ..rule import Rule, Saving, advice, finding
-from ..support.blocks import reached
 from ..support.compiled import certainty, compiled_to, in_hlo, is_compiled, place_in_hlo, saving
 from ..support.compiled_from import compiled_as, wholly_compiled
 from ..support.device_values import axis_sizes, devices_along, permutation_of
-from ..support.jaxpr_flow import At, Flow, equations_of
+from ..support.jaxpr_flow import At, Flow, equations_of, is_alone
 
 PERMUTATIONS = ("collective-permute", "collective-permute-start")
 
@@ -76,8 +78,9 @@ def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Find
 def _next(flow: Flow, place: EquationPlace) -> list[EquationPlace]:
     """The permutations over the same axes that alone use the result of one."""
     axes = place.equation.axes or ()
-    found = reached(flow, At(place.jaxpr, place.equation.outputs[0].name), lambda use: _permutes(use.place, axes))
-    return [] if found is None or not found.is_local(flow) else list(dict.fromkeys(use.place for use in found.ends))
+    reach = forward(flow, [At(place.jaxpr, place.equation.outputs[0].name)], ELEMENTWISE, keeps=partial(is_alone, flow))
+    is_next = reach.is_all and all(_permutes(use.place, axes) for use in reach.ends)
+    return list(dict.fromkeys(use.place for use in reach.ends)) if is_next else []
 
 
 def _are_two(report: Report, compiled: list[Collective | None]) -> bool:

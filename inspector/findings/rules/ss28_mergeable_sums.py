@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,9 +20,8 @@ from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import SUMS, in_hlo, on_another_target, place_in_hlo
 from ..support.compiled_from import sum_compiled_as
 from ..support.device_values import equal_along
-from ..support.hlo_blocks import results_of
 from ..support.jaxpr_flow import equations_of
-from ..support.kept_by_one import is_added_to, kept_by_one
+from ..support.used_blocks import results_of
 
 MAX_STEPS = 100
 
@@ -84,8 +83,6 @@ def check(report: Report) -> Iterator[Finding]:
         is_added = user.opcode in ("add", "subtract") and other.use.position != each.use.position
         if is_added and not is_free:
             yield _of_two(report, other, each)
-        if (last := _after_mask(report, each, starts)) is not None:
-            yield _of_two(report, each, last)
         again = starts.get(user.span.start)
         if again is None or (each.is_scalar and each.travels and len(again.result_types) > 1):
             continue
@@ -95,25 +92,6 @@ def check(report: Report) -> Iterator[Finding]:
             summed.setdefault((each.collective.span.start, again.span.start), []).append(each)
     for (_, second), firsts in summed.items():
         yield _of_sums(firsts, starts[second])
-
-
-def _after_mask(report: Report, sum: _Sum, starts: Mapping[int, Collective]) -> _Sum | None:
-    """The sum over the same devices of what is added to a sum on one device of each group, and to zeros on the others.
-
-    The first sum is not needed: each device can add to what it has.
-    """
-    stage = report.program.stage(sum.collective.stage)
-    flow = None if stage is None else hlo_flow(stage)
-    groups = sum.collective.groups
-    kept = None if flow is None else kept_by_one(flow, sum.use, groups, report.program.partitions)
-    added = None if flow is None or kept is None else _only_use(flow, kept)
-    if flow is None or added is None or not is_added_to(flow, added):
-        return None
-    use = _only_use(flow, added.result)
-    again = None if use is None else starts.get(use.instruction.span.start)
-    if again is None or frozenset(map(frozenset, again.groups)) != frozenset(map(frozenset, groups)):
-        return None
-    return _Sum(again, again.source, sum.type, added)
 
 
 def _of_equal_values(report: Report) -> Iterator[_Key]:
@@ -234,9 +212,8 @@ RULE = Rule(
     finds="Several sums over devices where one is enough.",
     why="Sums commute. Two sums that are added send twice the bytes of one sum of both, and a sum over one axis and"
     " then another sends almost twice the bytes of one over both axes.",
-    proof="In the compiled program only the addition, or the second sum, uses the result of the first; it may be added"
-    " to on one device of each group, and summed once more. On CPUs, whose compiler does not add first, the severity"
-    " of two added sums is `info`.",
+    proof="In the compiled program only the addition, or the second sum, uses the result of the first. On CPUs, whose"
+    " compiler does not add first, the severity of two added sums is `info`.",
     faulty='total = lax.psum(lax.psum(x, "data"), "model")',
     repaired='total = lax.psum(x, ("data", "model"))',
     check=check,

@@ -16,7 +16,7 @@ from ...ir.meshes import axes_of_groups
 from ...ir.types import array_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_count, format_seconds
-from ..fixes.constraints import unsharded_by
+from ..fixes.constraints import replicated_by
 from ..fixes.in_specs import sharded_inputs
 from ..rule import MAX_ALTERNATIVES, Rule, Saving, advice, finding
 from ..support.device_classes import Classes, device_classes
@@ -76,9 +76,8 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
     frames, over = largest.instruction.frames, join_axes(axes)
     several = f"{len(products)} matmuls are" if len(products) > 1 else "a matmul is"
     place = FindingPlace(largest.instruction.name, SourcePosition.exact(frames), "hlo-spmd", largest.instruction.span)
-    sources = [SourcePosition.exact(each.instruction.frames) for each in products]
-    lines = {(source.file, source.line) for source in sources if source.frame is not None}
-    replicated, machine = dict(unsharded_by(report, axes, lines=lines)), machine_of(report.program)
+    shapes = {array_type(type).shape for each in products for type in each.instruction.operand_types if type}
+    replicated, machine = dict(replicated_by(report, shapes)), machine_of(report.program)
     seconds = None if machine is None else repeated / machine.chip.figure("flops")
     return finding(
         RULE,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...catalog.spellings import functions_of
+from ...dataflow.meaning import ELEMENTWISE
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
@@ -13,7 +14,6 @@ from ..fixes.calls import Call, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call
 from ..fixes.invariance import CASTS
 from ..rule import Rule, finding
-from ..support.blocks import LOCAL
 from ..support.compiled import SUMS, saving
 from ..support.compiled_from import SCATTERS, sum_compiled_as
 from ..support.device_values import axis_sizes
@@ -96,7 +96,7 @@ def _fix(report: Report, flow: Flow, mixed: _Mixed, call: Call | None, rest: tup
 def _casts_back(report: Report, flow: Flow, place: EquationPlace, position: int) -> Iterator[Edits]:
     """Without the casts of the reduction's result to what varies: the blocks do."""
     result = At(place.jaxpr, place.equation.outputs[position].name)
-    reach = forward(flow, [result], LOCAL, keeps=lambda use: use.place.equation.primitive not in CASTS)
+    reach = forward(flow, [result], ELEMENTWISE, keeps=lambda use: use.place.equation.primitive not in CASTS)
     for use in reach.ends:
         if use.place.equation.primitive in CASTS:
             yield without_call(report.program, call_to_leave_out(report.program, flow.source(use.place), CASTS))

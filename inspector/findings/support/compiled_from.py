@@ -129,7 +129,7 @@ def compiled_collectives(report: Report, instructions: Iterable[Instruction]) ->
         here = [c for c in alike if lines and _whole_stack(c.source.stack) == lines]
         named = [c for c in alike if instruction.op_name and c.op_name == instruction.op_name]
         sizes = _elements(instruction)
-        for each in tagged or here or ([] if lines else named or alike):
+        for each in tagged or here or ([] if lines else named or [c for c in alike if not c.source.stack] or alike):
             parts = found.setdefault(each, set())
             for size in sizes:
                 free = (n for n, type in enumerate(each.result_types) if n not in parts and type.elements == size)
@@ -150,7 +150,9 @@ def _whole_stack(stack: tuple[Frame, ...]) -> list[tuple[str, int]]:
 
 def _is_like(collective: Collective, instruction: Instruction) -> bool:
     is_kind = HLO_OPCODES.get(instruction.opcode) == collective.kind
-    return is_kind and not {each.elements for each in collective.result_types}.isdisjoint(_elements(instruction))
+    return is_kind and not {size for size in _sizes(collective) if isinstance(size, int)}.isdisjoint(
+        _elements(instruction)
+    )
 
 
 def _elements(instruction: Instruction) -> list[int | None]:

@@ -42,6 +42,13 @@ def devices_along(axes: Iterable[str], sizes: Mapping[str, int]) -> int | None:
     return math.prod(sizes[axis] for axis in axes) if all(axis in sizes for axis in axes) else None
 
 
+def numbers_of(equation: Equation, parameter: str) -> tuple[int, ...]:
+    """A parameter that is a tuple of numbers, as `slice_sizes=(4, 16)`; empty where it is something else."""
+    parts = dict(equation.params).get(parameter, "").strip("()").replace(" ", "").split(",")
+    wanted = [part for part in parts if part]
+    return tuple(map(int, wanted)) if all(part.isdecimal() and len(part) < 19 for part in wanted) else ()
+
+
 def permutation_of(equation: Equation) -> list[tuple[int, int]]:
     """Return the pairs of a ppermute, each from a source to a target."""
     return [(int(a), int(b)) for a, b in _PAIR.findall(dict(equation.params).get("perm", ""))]

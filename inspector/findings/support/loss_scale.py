@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ...dataflow.meaning import STRAIGHT
+from ...dataflow.meaning import ELEMENTWISE, STRAIGHT
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Report
-from .blocks import LOCAL
 from .compiled import SUMS
 from .device_values import axis_sizes, devices_along, divides, is_constant, operands_over
 from .jaxpr_flow import MAX_STEPS, At, Flow
@@ -34,7 +33,7 @@ def _is_a_loss(flow: Flow, place: EquationPlace, axes: tuple[str, ...]) -> bool:
         if each.equation.primitive in SUMS and not flow.is_backward(each) and flow.source(each).frame == line
     ]
     losses = [At(each.jaxpr, output.name) for each in written for output in each.equation.outputs]
-    reach = forward(flow, losses, LOCAL, keeps=lambda use: not flow.is_backward(use.place))
+    reach = forward(flow, losses, ELEMENTWISE, keeps=lambda use: not flow.is_backward(use.place))
     operands = (value for use in reach.steps for value in operands_over(flow, use.place))
     return bool(written) and not any(held.axis in axes for value in operands for held in value)
 

@@ -1,66 +1,66 @@
-"""Values of which every device keeps its own block and nothing else."""
+"""Collectives of whose results every device seems to keep its own block: which block is enough, a trial decides."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import islice, permutations
 
 from ....parsers.record import Record
-from ...dataflow.device_integers import Numbers, coordinates
+from ...dataflow.device_integers import Numbers, coordinates, position
+from ...dataflow.meaning import ELEMENTWISE, Does
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
+from ...ir.types import ArrayType
 from ...report import Fix, Report
 from ..fixes.edits import Edits, together, without_calls
-from .blocks import numbers_of, reached
-from .device_values import axis_sizes, devices_along
+from .device_values import axis_sizes, devices_along, numbers_of
 from .jaxpr_flow import At, Flow, Use
 
 MAX_DEVICES = 1 << 12
 """Along the axes; for more, nothing is said."""
 
-MAX_ROWS = 64
-"""Maximum number of computed rows."""
-
-DIMENSIONS = "dimension_numbers"
+MAX_DIMENSIONS = 3
+"""Dimensions along which a block is tried."""
 
 SLICES = ("dynamic_slice_in_dim", "dynamic_slice", "dynamic_index_in_dim")
 """The functions that slice, where a user calls them."""
 
-_START = re.compile(r"start_index_map=\(((?:[^()]|\([^()]*\))*)\)")
-"""`(0,)`, or `(np.int64(1), np.int64(2))`."""
+IN_BLOCKS = ELEMENTWISE | Does.RESHAPE | Does.REPEAT | Does.REDUCE | Does.CONTRACT
+"""Operations of which a block of the result may need no more than a block of the operand."""
 
 
 class OwnBlock(Record, frozen=True):
-    """Each device along `axes`, major to minor, keeps block `position along them` of dimension `dim`."""
+    """Each device along `axes`, major to minor, takes block `position along them` of what a value becomes.
+
+    `dims` are the dimensions of the value that may be split in as many blocks, the likeliest first.
+    """
 
     axes: tuple[str, ...]
-    dim: int
+    dims: tuple[int, ...]
     slices: tuple[EquationPlace, ...]
-    through: tuple[EquationPlace, ...]
 
     def evidence(self, parts: int | None = None) -> tuple[str, str]:
         """Return what is kept, as evidence; with the number of parts where it matters."""
         of = "" if parts is None else f" of {parts}"
-        return "kept", f"block {' × '.join(self.axes)}{of} along dimension {self.dim}, computed for each device"
+        return "kept", f"block {' × '.join(self.axes)}{of}, computed for each device"
 
 
 def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> OwnBlock | None:
-    """Return whether every use of a collective's result, up to operations on blocks, keeps the device's own block."""
-    axes = place.equation.axes or ()
-    sizes = axis_sizes(report, flow, place)
+    """Return the block that slices take, if they are all that becomes of a collective's result, by block-wise steps."""
+    axes, sizes = place.equation.axes or (), axis_sizes(report, flow, place)
     if not axes or not 0 < (devices_along(axes, sizes) or 0) <= MAX_DEVICES:
         return None
-    found = reached(flow, At(place.jaxpr, place.equation.outputs[output].name), _is_slice)
-    if found is None:
+    result = place.equation.outputs[output]
+    reach = forward(flow, [At(place.jaxpr, result.name)], IN_BLOCKS)
+    taken = [_taken(flow, use, axes, sizes) for use in reach.ends] if reach.is_all else []
+    if not taken or None in taken or len({each[0] for each in taken if each is not None}) != 1:
         return None
-    kept = [_kept(flow, use, axes, sizes) for use in found.ends]
-    if None in kept or len({each[0] for each in kept if each is not None}) != 1:
-        return None
-    along = next(each[0] for each in kept if each is not None)
-    cut = [(_operand(use), each[1]) for use, each in zip(found.ends, kept, strict=True) if each is not None]
-    dim = found.dimension(flow, cut, math.prod(sizes[axis] for axis in along))
-    return None if dim is None else OwnBlock(along, dim, tuple(use.place for use in found.ends), found.through)
+    along, first = next(each for each in taken if each is not None)
+    dims = tuple(_dimensions(result.type.array, math.prod(sizes[axis] for axis in along), first))
+    if all(not flow.does(use) & ~ELEMENTWISE for use in reach.steps):
+        dims = dims[:1]
+    return OwnBlock(along, dims, tuple(use.place for use in reach.ends)) if dims else None
 
 
 def without_slices(report: Report, flow: Flow, block: OwnBlock, change: str, edits: Edits) -> Fix:
@@ -72,93 +72,47 @@ def without_slices(report: Report, flow: Flow, block: OwnBlock, change: str, edi
     return Fix(f"{change} without the slice{where}", together(edits, left_out))
 
 
-def _is_slice(use: Use) -> bool:
-    return use.place.equation.primitive in ("dynamic_slice", "gather") and use.position == 0
+def _dimensions(type: ArrayType, parts: int, first: int) -> Iterator[int]:
+    """The dimensions that may be split in so many parts, the `first` one first."""
+    shape = type.shape or ()
+    fitting = sorted((dim for dim, size in enumerate(shape) if size % parts == 0), key=lambda dim: dim != first)
+    yield from islice(fitting, MAX_DIMENSIONS)
 
 
-def _operand(use: Use) -> At:
-    return At(use.place.jaxpr, use.place.equation.inputs[use.position], use.calls)
-
-
-class _Taken(Record, frozen=True):
-    """The `size` rows of `whole` in dimension `dim` that a slice takes, starting or listed in `rows`."""
-
-    dim: int
-    whole: int
-    size: int
-    rows: At
-    is_list: bool
-
-
-def _kept(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) -> tuple[tuple[str, ...], int] | None:
-    """Along which axes, and of which dimension, a slice is one's own block."""
-    taken = _taken(flow, use)
-    if taken is None or not taken.size or taken.whole % taken.size:
+def _taken(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) -> tuple[tuple[str, ...], int] | None:
+    """The axes along which a slice takes the device's own block, and the dimension of what it slices."""
+    equation, rows = use.place.equation, use.place.equation.inputs[1:]
+    type = flow.type_of(At(use.place.jaxpr, equation.inputs[use.position], use.calls))
+    shape, taken = (type.array.shape if type else None) or (), numbers_of(equation, "slice_sizes")
+    smaller = [dim for dim, (have, take) in enumerate(zip(shape, taken, strict=False)) if take < have]
+    if equation.primitive not in ("dynamic_slice", "gather") or use.position != 0 or len(smaller) != 1:
         return None
+    (dim,), length, size = smaller, 1, taken[smaller[0]]
+    start: At | None = At(use.place.jaxpr, rows[dim if len(rows) == len(shape) else 0], use.calls)
+    if equation.primitive == "gather" and start is not None:
+        numbers = flow.type_of(start)
+        length = (numbers.array.elements if numbers else None) or 0
+        parts = _parts(flow, start)
+        if parts:  # one slice, as `vmap` makes of a dynamic_slice
+            start, length = parts[dim if len(parts) == len(shape) else 0], 1
+        size *= length
     devices = list(coordinates(axes, sizes))
-    length = taken.size if taken.is_list else 1
-    tried = range(0, length, -(-length // MAX_ROWS))
-    numbers = [
-        [Numbers(flow, sizes, device, length, element).value(taken.rows) for element in tried] for device in devices
-    ]
-    if any(None in each for each in numbers):
-        return None
-    for along in _orders(axes, sizes, taken.whole // taken.size):
-        first = [_position(along, at, sizes) * taken.size for at in devices]
-        if all(each == [begin + element for element in tried] for each, begin in zip(numbers, first, strict=True)):
-            return along, taken.dim
+    starts = [None if start is None else Numbers(flow, sizes, each, length).value(start) for each in devices]
+    for along in _orders(axes, sizes, shape[dim], size):
+        if starts == [position(each, along, sizes) * size for each in devices]:
+            return along, dim
     return None
 
 
-def _shape(flow: Flow, value: At) -> tuple[int, ...] | None:
-    type = flow.type_of(value)
-    return None if type is None else type.array.shape
-
-
-def _taken(flow: Flow, use: Use) -> _Taken | None:
-    equation = use.place.equation
-    shape = _shape(flow, _operand(use)) or ()
-    sizes, rows = numbers_of(equation, "slice_sizes"), equation.inputs[1:]
-    if len(shape) != len(sizes):
-        return None
-    smaller = [dim for dim, (have, take) in enumerate(zip(shape, sizes, strict=True)) if take < have]
-    if len(smaller) != 1:
-        return None
-    (dim,) = smaller
-    if equation.primitive == "dynamic_slice":
-        start = rows[dim] if len(rows) == len(shape) else ""
-        return _Taken(dim, shape[dim], sizes[dim], At(use.place.jaxpr, start, use.calls), is_list=False)
-    numbers = At(use.place.jaxpr, rows[0], use.calls)
-    known, along = _shape(flow, numbers), _START.search(dict(equation.params).get(DIMENSIONS, ""))
-    starts = [] if along is None else [int(each) for each in re.findall(r"\b\d{1,3}\b", along[1])]
-    if known is None or dim not in starts:
-        return None
-    if len(known) == 1:  # one slice, as `vmap` makes of a dynamic_slice
-        first = numbers if known == (1,) else _one_of(flow, numbers, starts.index(dim))
-        return None if first is None else _Taken(dim, shape[dim], sizes[dim], first, is_list=False)
-    if known[-1:] != (1,) or starts != [dim] or sizes[dim] != 1:
-        return None
-    return _Taken(dim, shape[dim], math.prod(known), numbers, is_list=True)
-
-
-def _one_of(flow: Flow, numbers: At, index: int) -> At | None:
-    """One of several numbers that are put together."""
+def _parts(flow: Flow, numbers: At) -> list[At]:
+    """The numbers that a list is put together of; none where it is made otherwise."""
     made = flow.made.get((numbers.jaxpr, numbers.name))
-    if made is None or made[0].equation.primitive != "concatenate":
-        return None
-    parts = made[0].equation.inputs
-    return At(numbers.jaxpr, parts[index], numbers.calls) if len(parts) > index else None
+    is_list = made is not None and made[0].equation.primitive == "concatenate"
+    return [At(numbers.jaxpr, name, numbers.calls) for name in made[0].equation.inputs] if made and is_list else []
 
 
-def _orders(axes: Sequence[str], sizes: Mapping[str, int], parts: int) -> Iterator[tuple[str, ...]]:
+def _orders(axes: Sequence[str], sizes: Mapping[str, int], whole: int, size: int) -> Iterator[tuple[str, ...]]:
     for count in range(1, len(axes) + 1):
         for along in permutations(axes, count):
-            if math.prod(sizes[axis] for axis in along) == parts:
+            if math.prod(sizes[axis] for axis in along) * size == whole:
                 yield along
-
-
-def _position(along: Sequence[str], at: Mapping[str, int], sizes: Mapping[str, int]) -> int:
-    position = 0
-    for axis in along:
-        position = position * sizes[axis] + at[axis]
-    return position

@@ -14,7 +14,7 @@ from ...ir.array_sharding import ArraySharding
 from ...ir.pytree_paths import Leaf, counterparts
 from ...report import Collective, Report, ShardedValue
 from .compiled import in_hlo
-from .hlo_blocks import results_of
+from .used_blocks import results_of
 
 USED_IN_BLOCKS = Does.REDUCE | Does.SLICE
 """Classes of operations that a block of the sum would do for: a norm needs one more sum, of a single number."""

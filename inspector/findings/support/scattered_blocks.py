@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ...dataflow.meaning import Does
+from ...dataflow.meaning import ELEMENTWISE, Does
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
-from .blocks import LOCAL
 from .device_values import operands_over
 from .jaxpr_flow import At, Flow, Use
 
@@ -52,7 +51,7 @@ def _reached(
     flow: Flow, starts: Iterable[At], reductions: Collection[str], refused: set[At]
 ) -> tuple[set[At], list[Use], list[tuple[At, Use]]]:
     """The values that are made of blocks, the reductions of them, and each value with the operation that gives it."""
-    reach = forward(flow, starts, LOCAL | Does.RESHAPE, carried=True, refused=refused)
+    reach = forward(flow, starts, ELEMENTWISE | Does.RESHAPE, carried=True, refused=refused)
     ends = [use for use in reach.ends if use.place.equation.primitive in reductions]
     made = [(after, use) for use in reach.steps for after in flow.after(use) if after not in refused]
     return set(reach.values), ends, made

@@ -165,14 +165,14 @@ def written_and_summed_in_between(a):
     return exchanged(columns - jnp.mean(columns, 0), 0, 1)
 
 
-@programs.found_by()
+@programs.found_by("SS14")
 @by_rows
 def written_with_others_in_between(a):
     columns = exchanged(a + 7, 1, 0)
     return exchanged(columns * jnp.arange(columns.shape[0])[:, None], 0, 1)
 
 
-@programs.found_by()
+@programs.found_by("SS14")
 @by_rows
 def written_and_exchanged_elsewhere(a):
     return exchanged(jnp.sin(exchanged(a + 8, 1, 0)), 0, 0)

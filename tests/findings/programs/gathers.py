@@ -71,7 +71,7 @@ def over_another_axis(a, ids):
     return along(jnp.concatenate([along(along(a, "x")), a], 1) * 2, "y")
 
 
-@programs.found_by()
+@programs.found_by("SS02")
 def different_blocks(a, ids):
     whole = along(jnp.sin(along(a, "x")))
     return along(jnp.cos(whole), "x") @ along(jnp.exp(whole), None, "x")

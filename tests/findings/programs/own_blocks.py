@@ -233,13 +233,13 @@ def other_axis(a):
     return own(lax.psum(differing(a), "x"), "y")
 
 
-@programs.found_by()
+@programs.found_by("SS01")
 @unchecked
 def normalized(a):
     return own(jax.nn.softmax(lax.psum(differing(a), "x"), axis=0))
 
 
-@programs.found_by()
+@programs.found_by("SS01")
 @unchecked
 def both_ways(a):
     total = lax.psum(differing(a)[:8], "x")
@@ -252,13 +252,13 @@ def half_of_a_block(a):
     return lax.dynamic_slice_in_dim(lax.psum(differing(a), "x"), lax.axis_index("x") * 4, 2)
 
 
-@programs.found_by()
+@programs.found_by("SS01")
 @unchecked
 def across_blocks(a):
     return own(lax.psum(differing(a), "x").reshape(8, 16), dim=1)
 
 
-@programs.found_by()
+@programs.found_by("SS01")
 @unchecked
 def reversed_blocks(a):
     return own(lax.rev(lax.psum(differing(a), "x"), (0,)))
@@ -270,7 +270,7 @@ def gathered_neighbours(a):
     return own(lax.all_gather(differing(a), "x", tiled=True), shift=1)
 
 
-@programs.found_by()
+@programs.found_by("SS02")
 @unchecked
 def gathered_and_summed(a):
     whole = lax.all_gather(differing(a), "x", tiled=True)

@@ -67,7 +67,7 @@ def used_both_ways(a, b):
     return along(whole * 2, "x") + jnp.max(whole)
 
 
-@programs.found_by()
+@programs.found_by("SS01")
 def different_blocks(a, b):
     whole = summed(a, b)
     return along(jnp.sin(whole), "x") @ along(jnp.cos(whole), None, "x")
