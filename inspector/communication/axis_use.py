@@ -10,6 +10,7 @@ from typing import Literal
 from ..catalog.spellings import PARAMETERS
 from ..collectives.context import context_of
 from ..ir.program import Program
+from ..ir.pytree_paths import steps_of
 from ..report import ShardedValue, StrategyTotal
 from ..report.axes import AxisUse, Part, Run
 from ..report.communication import Strategy
@@ -17,7 +18,6 @@ from .weights import weights_of
 
 Kind = Literal["parameters", "optimizer state", "data"]
 
-_STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 _CONTAINER = re.compile(rf"(?:(?:\.|\[')(?:{'|'.join(PARAMETERS)})(?:'\]|(?=[.\[])|$))+")
 """Place of the parameters in a state: `.params` of `state.params['w']`."""
 
@@ -48,7 +48,7 @@ def argument_kinds(
     """
     trained, trains = weights_of(program), context_of(program).differentiated
     known: list[tuple[tuple[str, ...], ShardedValue]] = []
-    paths = {each.name: tuple(_STEP.findall(each.name)) for each in arguments}
+    paths = {each.name: tuple(steps_of(each.name)) for each in arguments}
     for each in sorted(arguments, key=lambda each: not _CONTAINER.match("".join(paths[each.name]))):
         steps = paths[each.name]
         if not trains:
@@ -63,7 +63,7 @@ def argument_kinds(
             for own, other in known
             if each.type == other.type and (not own or steps[-len(own) :] == own) and each.name != other.name
         ]
-        known.append((tuple(_STEP.findall(_CONTAINER.sub("", "".join(steps)))), each))
+        known.append((tuple(steps_of(_CONTAINER.sub("", "".join(steps)))), each))
         yield ("optimizer state", each, parameters[0]) if parameters else ("parameters", each, None)
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...parsers.sharding_syntax.mesh import AxisRef, join_axes
 from ..cost.products import products_of
 from ..ir.array_sharding import ArraySharding
+from ..ir.pytree_paths import steps_of
 from ..report import Collective, Measured, Report, ShardedValue
 from ..units import known_product, known_sum
-
-_STEP = re.compile(r"\[[^\]]*\]|\.\w+")
-"""A step of the path of a leaf: `['w1']`, `[0]`, `.kernel`."""
 
 
 def measured(report: Report) -> Measured:
@@ -78,7 +75,7 @@ def tied(
 
 def _common(one: str, other: str) -> int:
     """Return how many last steps two paths share."""
-    steps = [list(reversed(_STEP.findall(each))) for each in (one, other)]
+    steps = [list(reversed(steps_of(each))) for each in (one, other)]
     return next((n for n, (a, b) in enumerate(zip(*steps, strict=False)) if a != b), min(map(len, steps)))
 
 

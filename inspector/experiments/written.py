@@ -9,22 +9,30 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ...parsers.source import Frame
-from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, own_files, tree_of
-from ..findings.fixes.edits import Edits, Placed, extent, instead, together, with_keyword
+from ..findings.fixes.calls import imports, name_of, nodes_of, own_files
+from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.jits import jit_of
-from ..findings.fixes.specs import MESHES, SPECS, spelled
+from ..findings.fixes.specs import (
+    CONSTRAINTS,
+    SPECS,
+    follow,
+    out_shardings_of,
+    sharding_text,
+    targets_of,
+    value_of,
+    with_out_specs,
+)
 from ..ir.program import Program
+from ..ir.pytree_paths import steps_of
 from ..report import Edit, Fix, Report, ShardedValue
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
 
-CONSTRAINTS = ("with_sharding_constraint", "reshard")
 PLACES = (*CONSTRAINTS, "device_put")
 MAX_PLACES = 4
 """Ways to write one change that are tried."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 
 
 def fixes_of(report: Report, candidate: PricedCandidate) -> list[Fix]:
@@ -78,7 +86,7 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield from _at_specs(program, changes)
     elif kinds == {"result"}:
         yield from _as_twin(report, changes)
-        yield _in_out_shardings(report, changes)
+        yield with_out_specs(report, {each.name: each.spec for each in changes if each.spec is not None})
         yield _wrapped(program, changes)
     else:
         yield from _at_specs(program, changes)
@@ -133,70 +141,6 @@ def expression_at(program: Program, frame: Frame) -> ast.expr | None:
     )
 
 
-def sharding_text(program: Program, placed: Placed, spec: str) -> str:
-    """A sharding as the file can name it where an expression stands; the spec alone where no mesh has a name."""
-    file = placed[0]
-    text = spelled(program, file, spec.replace("P.UNCONSTRAINED", "None"))
-    if not text:
-        return ""
-    name = text[: text.index("(")]
-    text = name + spec[1:].replace("P.UNCONSTRAINED", f"{name}.UNCONSTRAINED")
-    mesh, named = mesh_text(program, placed), spelled(program, file, "NamedSharding")
-    if mesh and named:
-        return f"{named}({mesh}, {text})"
-    return text if _has_bare_specs(program, file) else ""
-
-
-def mesh_text(program: Program, placed: Placed) -> str:
-    """Return how the mesh is named where an expression stands; empty where no name of one is in scope."""
-    file = placed[0]
-    source = program.file(file)
-    if source is None:
-        return ""
-    scopes = [node for node in around(program, placed) if isinstance(node, Body)]
-    given = {each.arg for body in scopes for each in ast.walk(body.args) if isinstance(each, ast.arg)}
-    local = [name for body in scopes for name in _assigned(ast.walk(body), MESHES)]
-    module = tree_of(source).body
-    outer = list(_assigned(module, MESHES))
-    if "mesh" in given:
-        return "mesh"
-    if local or outer:
-        return (local or outer)[0]
-    names = {target.id for node in module for target in _targets(node)}
-    if "mesh" in names or imports(source, "mesh"):
-        return "mesh"
-    if "self" in given and any(
-        isinstance(node, ast.Attribute) and node.attr == "mesh" and name_of(node.value) == "self"
-        for node in nodes_of(program, file)
-    ):
-        return "self.mesh"
-    return next((f"{name}.mesh" for name in _assigned(module, ("NamedSharding",))), "")
-
-
-def _assigned(nodes: Iterable[ast.AST], functions: tuple[str, ...]) -> Iterator[str]:
-    for node in nodes:
-        value = getattr(node, "value", None)
-        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and name_of(value.func) in functions:
-            yield from (target.id for target in _targets(node))
-
-
-def _targets(node: ast.AST) -> Iterator[ast.Name]:
-    if isinstance(node, ast.Assign):
-        yield from (target for target in node.targets if isinstance(target, ast.Name))
-
-
-def _has_bare_specs(program: Program, file: str) -> bool:
-    """Return whether a constraint in a file is given a spec without a mesh: one is set."""
-    return any(
-        isinstance(node, ast.Call)
-        and name_of(node.func) in CONSTRAINTS
-        and len(node.args) > 1
-        and isinstance(node.args[1], ast.Call)
-        and name_of(node.args[1].func) in SPECS
-        for node in nodes_of(program, file)
-    )
-
-
 # Another spec of a constraint
 
 
@@ -233,43 +177,10 @@ def _constraints(report: Report) -> Iterator[ShardedValue]:
 # Results and arguments
 
 
-def _in_out_shardings(report: Report, changes: Iterable[PricedChange]) -> Edits:
-    """Another spec of each result where `out_shardings` has it written out, or is nothing yet for a single one."""
-    jit = jit_of(report)
-    if jit is None:
-        return ()
-    file, program, changes = jit[0], report.program, list(changes)
-    given = _out_shardings(jit)
-    if given is None:
-        if len(report.capture.outputs) != 1 or len(changes) != 1 or changes[0].spec is None:
-            return ()
-        text = sharding_text(program, jit, changes[0].spec)
-        return with_keyword((file, jit[1]), "out_shardings", text) if text and isinstance(jit[1], ast.Call) else ()
-    parts: dict[ast.expr, str] = {}
-    of = {
-        each.path: follow(program, file, given, _STEP.findall(each.path.removeprefix("result")))[0]
-        for each in report.capture.outputs
-    }
-    for each in changes:
-        node = of.get(each.name)
-        if node is None or each.spec is None or parts.setdefault(node, each.spec) != each.spec:
-            return ()
-    changed = {each.name for each in changes}
-    if any(node in parts and path not in changed for path, node in of.items()):
-        return ()
-    return together(
-        *(
-            instead((file, node), text)
-            for node, spec in parts.items()
-            if (text := sharding_text(program, (file, node), spec))
-        )
-    )
-
-
 def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """The expression that `out_shardings` has for parameters, in the place of that for others with the same keys."""
     jit = jit_of(report)
-    given = None if jit is None else _out_shardings(jit)
+    given = None if jit is None else out_shardings_of(jit)
     if jit is None or given is None:
         return
     file, program = jit[0], report.program
@@ -278,13 +189,12 @@ def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]
         if each.kind != "result" or not each.parameter:
             continue
         (node, rest), (twin, left) = (
-            follow(program, file, given, _STEP.findall(path.removeprefix("result")), into_names=False)
-            for path in (each.name, each.parameter)
+            follow(program, file, given, steps_of(path), into_names=False) for path in (each.name, each.parameter)
         )
         if rest and node is not twin:
             parts[node] = _named_in(twin, left)
     for node, name in parts.items():
-        value = _value(program, file, node.id) if isinstance(node, ast.Name) else None
+        value = value_of(program, file, node.id) if isinstance(node, ast.Name) else None
         if value is not None and value.lineno > _line_of(program, file, name):
             yield instead((file, value), name)
     yield together(*(instead((file, node), text) for node, text in parts.items()))
@@ -304,9 +214,9 @@ def _as_other_name(program: Program, changes: Iterable[PricedChange]) -> Iterato
         call = expression_at(program, frame)
         if not isinstance(call, ast.Call) or len(call.args) < 2 or not isinstance(call.args[1], ast.Name):
             continue
-        value = _value(program, frame.file, call.args[1].id)
+        value = value_of(program, frame.file, call.args[1].id)
         others = {
-            node.args[1].id: _value(program, frame.file, node.args[1].id)
+            node.args[1].id: value_of(program, frame.file, node.args[1].id)
             for node in nodes_of(program, frame.file)
             if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1
             if isinstance(node.args[1], ast.Name) and node.args[1].id != call.args[1].id
@@ -323,84 +233,9 @@ def _maker(value: ast.expr | None) -> str | None:
     return name_of(value.func) if isinstance(value, ast.Call) else None
 
 
-def _named(node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
-    """The part of a written-out tree at a path, and the steps that are left."""
-    while steps:
-        match node, steps[0]:
-            case (ast.Tuple() | ast.List()) as found, step if step[1:-1].isdecimal() and int(step[1:-1]) < len(
-                found.elts
-            ):
-                node = found.elts[int(step[1:-1])]
-            case ast.Dict(keys=keys, values=values), step:
-                inner = [
-                    v
-                    for k, v in zip(keys, values, strict=True)
-                    if isinstance(k, ast.Constant) and f"[{k.value!r}]" == step
-                ]
-                if len(inner) != 1:
-                    break
-                node = inner[0]
-            case ast.Call(keywords=keywords), step:
-                inner = [each.value for each in keywords if each.arg == step.lstrip(".")]
-                if len(inner) != 1:
-                    break
-                node = inner[0]
-            case _:
-                break
-        steps = steps[1:]
-    return node, steps
-
-
-def follow(
-    program: Program, file: str, node: ast.expr, steps: list[str], *, into_names: bool = True, left: int = 10
-) -> tuple[ast.expr, list[str]]:
-    """The same, through names that the file assigns once, and functions of one return that lead further along the path.
-
-    Without `into_names`, names are followed only where they do, too. At most so many are `left` to follow.
-    """
-    node, steps = _named(node, steps)
-    value: ast.expr | None = None
-    if steps and left and isinstance(node, ast.Name):
-        value = _value(program, file, node.id)
-    elif steps and left and isinstance(node, ast.Call):
-        value = _returned(program, file, name_of(node.func))
-    if value is None:
-        return node, steps
-    further = follow(program, file, value, steps, into_names=into_names, left=left - 1)
-    is_on = (into_names and isinstance(node, ast.Name)) or len(further[1]) < len(steps)
-    return further if is_on else (node, steps)
-
-
-def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:
-    """The expression that a function of a file returns, where it has one return."""
-    found = [
-        inner.value
-        for node in nodes_of(program, file)
-        if isinstance(node, ast.FunctionDef) and node.name == function
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Return) and inner.value is not None
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _value(program: Program, file: str, name: str) -> ast.expr | None:
-    found = [
-        node.value
-        for node in nodes_of(program, file)
-        if isinstance(node, ast.Assign) and any(target.id == name for target in _targets(node))
-    ]
-    is_changed = any(isinstance(each, ast.Name) and each.id == name for last in found[-1:] for each in ast.walk(last))
-    return found[-1] if len(found) == 1 or is_changed else None
-
-
 def _line_of(program: Program, file: str, name: str) -> int:
-    value = _value(program, file, name)
+    value = value_of(program, file, name)
     return 1 << 30 if value is None else value.lineno
-
-
-def _out_shardings(jit: Placed) -> ast.expr | None:
-    keywords = jit[1].keywords if isinstance(jit[1], ast.Call) else []
-    return next((each.value for each in keywords if each.arg == "out_shardings"), None)
 
 
 def _at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
@@ -445,8 +280,8 @@ def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
                 pairs = [(k.value, v) for k, v in zip(keys, values, strict=True) if isinstance(k, ast.Constant)]
             case ast.Call(keywords=keywords):
                 pairs = [(each.arg, each.value) for each in keywords]
-            case ast.Assign(value=value) if any(_targets(node)):
-                pairs = [(next(_targets(node)).id, value)]
+            case ast.Assign(value=value) if any(targets_of(node)):
+                pairs = [(next(targets_of(node)).id, value)]
         for key, value in pairs:
             inner = value.args if isinstance(value, ast.Call) else []
             yield from ((each, key) for each in (value, *inner) if isinstance(key, str))
@@ -469,8 +304,8 @@ def _spec_helpers(program: Program, file: str) -> Iterator[str]:
         named = (
             (node.name, node)
             if isinstance(node, ast.FunctionDef)
-            else (next(_targets(node)).id, node.value)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and any(_targets(node))
+            else (next(targets_of(node)).id, node.value)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and any(targets_of(node))
             else None
         )
         if named is not None and named[1].args.vararg is not None:

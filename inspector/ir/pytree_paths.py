@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from .name_scopes import keys_of_name, without_indices
+
+_STEP = re.compile(r"\[[^\]]*\]|\.\w+")
+
+
+def steps_of(path: str) -> list[str]:
+    """The steps of the path of a leaf behind its root: `['w1']`, `[0]`, `.kernel`."""
+    return _STEP.findall(path)
 
 
 class Leaf(NamedTuple):

@@ -132,7 +132,7 @@ def operations_of(program: Program, text: JaxprText, offset: int) -> tuple[int, 
 
 def spans_of_equations(program: Program, text: JaxprText, operations: Iterable[int]) -> tuple[Span, ...]:
     """Return the spans of the equations that operations with these numbers come from."""
-    by_operation = _by_operation(program)
+    by_operation = equations_by_operation(program)
     wanted = {by_operation[number] for number in operations if number in by_operation}
     return tuple(place.span for place in text.equations if (place.jaxpr, place.index) in wanted) if wanted else ()
 
@@ -145,7 +145,8 @@ def _inside(text: JaxprText, equations: Iterable[EquationNumber]) -> Iterable[Eq
 
 
 @derived
-def _by_operation(program: Program) -> Mapping[int, EquationNumber]:
+def equations_by_operation(program: Program) -> Mapping[int, EquationNumber]:
+    """The equations that operations come from, by their numbers."""
     numbers = array("I", program.capture.equations)
     return dict(zip(numbers[::3], zip(numbers[1::3], numbers[2::3], strict=True), strict=True))
 
@@ -153,6 +154,6 @@ def _by_operation(program: Program) -> Mapping[int, EquationNumber]:
 @derived
 def _by_equation(program: Program) -> Mapping[EquationNumber, tuple[int, ...]]:
     found: dict[EquationNumber, list[int]] = {}
-    for number, equation in _by_operation(program).items():
+    for number, equation in equations_by_operation(program).items():
         found.setdefault(equation, []).append(number)
     return {equation: tuple(numbers) for equation, numbers in found.items()}

@@ -154,7 +154,7 @@ def _at_others_of_it(
 ) -> CollectiveCause | None:
     """The cause at another of the operations that one of JAX's became, as a tile does a broadcast and reshapes."""
     tag = tag_of_location(stage, flow.rows[row].location)
-    for other in () if tag is None else _rows_by_tag(flow, stage).get(tag, ())[1:MAX_OPERATIONS]:
+    for other in () if tag is None else rows_by_tag(flow, stage).get(tag, ())[1:MAX_OPERATIONS]:
         cause = CollectiveContext(program, flow, other, collective, confidence).cause()
         if cause.effect != "own":
             return cause
@@ -232,7 +232,7 @@ def _rows(
 ) -> tuple[Sequence[int], Confidence]:
     """The operations that a collective belongs to, by their numbers, else by name and line."""
     tags = tags_in(text, collective.span)
-    by_tag = _rows_by_tag(flow, stage)
+    by_tag = rows_by_tag(flow, stage)
     exact = [row for tag in tags for row in by_tag.get(tag, ())[:1]]
     if exact:
         return exact, "exact"
@@ -243,7 +243,8 @@ def _rows(
 
 
 @derived
-def _rows_by_tag(flow: Dataflow, stage: ParsedStage) -> Mapping[int, tuple[int, ...]]:
+def rows_by_tag(flow: Dataflow, stage: ParsedStage) -> Mapping[int, tuple[int, ...]]:
+    """The rows of the propagated program by the numbers of their operations."""
     found: dict[int, list[int]] = {}
     for number, row in enumerate(flow.rows):
         tag = tag_of_location(stage, row.location)

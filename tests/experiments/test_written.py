@@ -6,7 +6,7 @@ import ast
 
 import pytest
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.experiments.written import follow
+from shardscope.inspector.findings.fixes.specs import follow
 from shardscope.inspector.ir.program import Program
 from shardscope.parsers.source import Source
 

@@ -1,9 +1,7 @@
-"""Which devices compute the same products: compared with the values that JAX computes on each of them."""
+"""Products that devices compute from the same values."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,49 +9,12 @@ from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.cost.products import products_of
 from shardscope.inspector.experiments.edited import diff_of
-from shardscope.inspector.findings.support.device_classes import device_classes
-from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Finding
 from shardscope.parsers.source import Source
 
-from tests.findings.test_variants import PROGRAMS, captured, libtpu, pytestmark  # noqa: F401
+from tests.findings.test_variants import captured, libtpu, pytestmark  # noqa: F401
 from tests.findings.trying import verified
-
-FINER = {"with_some"}
-"""Functions of which some devices hold the same although they compute different things, or nothing."""
-
-
-def first_alike(classes: Sequence[object]) -> list[int]:
-    return [classes.index(each) for each in classes]
-
-
-def test_devices_of_one_class_hold_the_same() -> None:
-    capture = captured("repeated", "program")
-    values = {name: [*map(int, held)] for name, *held in map(str.split, capture.stdout.splitlines())}
-    program = Program(capture)
-    stage = program.stage("hlo-spmd")
-    assert stage is not None
-    module = stage.hlo
-    assert module is not None
-    dots = module.with_opcode("dot")
-    found = device_classes(program, stage, dots)
-    lines = {
-        line: node.name
-        for node in ast.parse((PROGRAMS / "repeated.py").read_bytes()).body
-        if isinstance(node, ast.FunctionDef)
-        for line in range(node.lineno, (node.end_lineno or 0) + 1)
-        if node.name in values
-    }
-    seen = {}
-    for dot in dots:
-        (name,) = {lines[frame.line] for frame in dot.frames if frame.line in lines}
-        classes = first_alike(found[dot.start])
-        seen[name] = classes
-        assert all(values[name][device] == values[name][other] for device, other in enumerate(classes)), name
-        assert classes == values[name] or name in FINER, name
-    assert seen.keys() == values.keys()
-    assert len({tuple(classes) for classes in seen.values()}) > 5
 
 
 def findings(function: str, target: str = "cpu") -> list[Finding]:

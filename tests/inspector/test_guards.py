@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 from itertools import product
 
@@ -11,7 +10,6 @@ from shardscope.inspector.capture.model import Capture, Device
 from shardscope.inspector.cost.lanes import _of_box
 from shardscope.inspector.cost.peak_memory import _renamed
 from shardscope.inspector.cost.places import Torus
-from shardscope.inspector.findings.fixes.specs import _part
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load_bytes
 from shardscope.inspector.pipeline import inspect
@@ -58,26 +56,6 @@ def test_gradients_are_counted_before_their_places_or_after() -> None:
         counted = f"{total.gradients} gradient{'s' * (total.gradients > 1)}"
         assert _where(total, report, ()).startswith(f"{counted}: ")
         assert _where(replace(total, strategy="resharding"), report, ()).endswith(f", with {counted}")
-
-
-@pytest.mark.parametrize(
-    ("written", "path", "part"),
-    [
-        ("a", "", "a"),
-        ("a", "[0]", None),
-        ("(a, b)", "", None),
-        ("(a, b)", "[1]", "b"),
-        ("[a, [b, c]]", "[1][0]", "b"),
-        ("(a, b)", "[2]", None),
-        ("{'x': a, 'y': (b,)}", "['y'][0]", "b"),
-        ("{'x': a}", "['y']", None),
-        ("{'x': a, 'x': b}", "['x']", None),
-        ("(a, b)", "['x']", None),
-    ],
-)
-def test_the_part_of_a_pytree_that_is_written_out(written: str, path: str, part: str | None) -> None:
-    found = _part(ast.parse(written, mode="eval").body, path)
-    assert (None if found is None else ast.unparse(found)) == part
 
 
 def test_instructions_that_were_renamed_after_scheduling() -> None:

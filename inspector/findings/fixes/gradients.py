@@ -10,7 +10,7 @@ from ...ir.program import Program
 from ...report import Edit, Fix, Report
 from .calls import around, imports, name_of, nodes_of, own_files
 from .edits import Edits
-from .specs import mesh_in, spelled
+from .specs import mesh_text, spelled
 
 GRADIENTS = ("grad", "filter_grad")
 WITH_VALUES = ("value_and_grad", "filter_value_and_grad")
@@ -102,7 +102,7 @@ def _constraint(
     program: Program, file: str, statement: ast.Assign, name: str, shardings: Mapping[Shape, ArraySharding]
 ) -> Edits:
     """Return a line after a statement; nothing where the file has no name for what it takes, or the line has more."""
-    source, mesh = program.file(file), mesh_in(program, file)
+    source, mesh = program.file(file), mesh_text(program, (file, statement))
     specs = {shape: spelled(program, file, str(sharding)) for shape, sharding in shardings.items()}
     named, unsharded = spelled(program, file, "NamedSharding"), spelled(program, file, "P()")
     is_known = source is not None and imports(source, "jax") and mesh and named and unsharded and all(specs.values())

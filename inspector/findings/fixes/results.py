@@ -9,7 +9,7 @@ from ...ir.array_sharding import ArraySharding
 from ...report import Report
 from .calls import imports, nodes_of, own_files
 from .edits import Edits, Placed, instead
-from .specs import mesh_in, spelled, with_out_specs
+from .specs import sharding_text, with_out_specs
 
 
 def with_result_specs(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
@@ -26,12 +26,10 @@ def _constrained(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
     if len(returned) != 1 or not specs:
         return ()
     placed, program = returned[0], report.program
-    source, mesh = program.file(placed[0]), mesh_in(program, placed[0])
-    named = spelled(program, placed[0], "NamedSharding")
-    written = {name.removeprefix("result"): spelled(program, placed[0], str(spec)) for name, spec in specs.items()}
-    if source is None or not imports(source, "jax") or not (mesh and named and all(written.values())):
+    source = program.file(placed[0])
+    shardings = {name.removeprefix("result"): sharding_text(program, placed, str(spec)) for name, spec in specs.items()}
+    if source is None or not imports(source, "jax") or not all(shardings.values()):
         return ()
-    shardings = {path: f"{named}({mesh}, {spec})" for path, spec in written.items()}
     if list(shardings) == [""]:
         return instead(placed, f"jax.lax.with_sharding_constraint({ast.unparse(placed[1])}, {shardings['']})")
     table = ", ".join(f"{path!r}: {sharding}" for path, sharding in shardings.items())

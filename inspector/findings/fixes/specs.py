@@ -1,54 +1,58 @@
-"""Specs in the user's source, written anew: of a constraint, and of the results of a jit."""
+"""Shardings in the user's source, written anew: as a file can name them, and those of the results of a jit."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
+from ...ir.pytree_paths import steps_of
 from ...report import Report
-from .calls import Body, around, imports, name_of, nodes_of
+from .calls import Body, around, imports, name_of, nodes_of, tree_of
 from .edits import Edits, Placed, instead, together
 from .jits import jit_of, with_jit_keyword
 
 SPECS = ("P", "PartitionSpec")
 MESHES = ("Mesh", "make_mesh", "AbstractMesh")
+CONSTRAINTS = ("with_sharding_constraint", "reshard")
 
-_STEP = re.compile(r"\[('[^']*'|\d+)\]")
 
-
-def with_out_specs(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
+def with_out_specs(report: Report, specs: Mapping[str, object]) -> Edits:
     """Return the jit with these specs of results, by their names, as `result['w']`; nothing where that is not written.
 
-    Where it has one sharding for all results, or none, a tree of them is written out.
+    Where it has one sharding for several results, or none, a tree of them is written out.
     """
     jit = jit_of(report)
-    if jit is None:
+    if jit is None or not specs:
         return ()
-    file, program = jit[0], report.program
-    keywords = jit[1].keywords if isinstance(jit[1], ast.Call) else []
-    given = next((keyword.value for keyword in keywords if keyword.arg == "out_shardings"), None)
+    file, program, given = jit[0], report.program, out_shardings_of(jit)
+    texts = {name: sharding_text(program, jit, str(spec)) for name, spec in specs.items()}
     names = [value.name for value in report.shardings if value.role == "output"]
-    parts = {name: None if given is None else _part(given, _path(name)) for name in names}
-    if given is not None and all(parts.get(name) is not None for name in specs):
-        return together(
-            *(with_spec(program, (file, part), specs[n]) for n, part in parts.items() if part and n in specs)
-        )
-    if given is not None and isinstance(given, ast.Tuple | ast.List | ast.Dict):
+    if not all(texts.values()) or not set(texts) <= set(names):
         return ()
+    if given is not None:
+        found = {name: follow(program, file, given, steps_of(name)) for name in names}
+        parts = {found[name][0]: text for name, text in texts.items()}
+        is_apart = all(parts[found[name][0]] == text for name, text in texts.items()) and not any(
+            node in parts and name not in texts for name, (node, _) in found.items()
+        )
+        is_tree = any(isinstance(node, ast.Tuple | ast.List | ast.Dict) for node in parts)
+        if is_apart and not is_tree:
+            return together(*(instead((file, node), text) for node, text in parts.items()))
+        if is_tree or isinstance(given, ast.Tuple | ast.List | ast.Dict):
+            return ()
     rest = "None" if given is None else ast.unparse(given)
-    leaves = {_path(name): _named_sharding(program, file, specs[name]) if name in specs else rest for name in names}
-    tree = _tree(leaves) if all(leaves.values()) else None
+    tree = _tree({name.removeprefix("result"): texts.get(name, rest) for name in names})
     if tree is None:
         return ()
     return with_jit_keyword(jit, "out_shardings", tree) if given is None else instead((file, given), tree)
 
 
-def _path(name: str) -> str:
-    """Return the path of a result in its tree: `[0]['w']` of `result[0]['w']`."""
-    return name.removeprefix("result")
+def out_shardings_of(jit: Placed) -> ast.expr | None:
+    """The expression that a jit is given as `out_shardings`."""
+    keywords = jit[1].keywords if isinstance(jit[1], ast.Call) else []
+    return next((each.value for each in keywords if each.arg == "out_shardings"), None)
 
 
 def _tree(leaves: Mapping[str, str]) -> str | None:
@@ -57,78 +61,16 @@ def _tree(leaves: Mapping[str, str]) -> str | None:
         return leaves[""]
     groups: dict[str, dict[str, str]] = {}
     for path, text in leaves.items():
-        step = _STEP.match(path)
-        if step is None:
+        step = next(iter(steps_of(path)), "")
+        if not step.startswith("[") or not path.startswith(step):
             return None
-        groups.setdefault(step[1], {})[path[step.end() :]] = text
+        groups.setdefault(step[1:-1], {})[path[len(step) :]] = text
     parts = {key: _tree(group) for key, group in groups.items()}
     if None in parts.values():
         return None
     if list(parts) == [str(number) for number in range(len(parts))]:
         return f"({', '.join(map(str, parts.values()))}{',' if len(parts) == 1 else ''})"
     return f"{{{', '.join(f'{key}: {part}' for key, part in parts.items())}}}"
-
-
-def with_spec(program: Program, placed: Placed, spec: ArraySharding) -> Edits:
-    """Return another spec in the place of the one of a sharding; of a name only here, where it is used."""
-    file, node = placed
-    if _depends_on_a_parameter(program, placed):
-        return ()
-    match node:
-        case ast.Call(func=function) if name_of(function) in SPECS:
-            return instead(placed, str(spec).replace("P", ast.unparse(function), 1))
-        case ast.Call(args=args, keywords=keywords):
-            values = [*args, *(keyword.value for keyword in keywords)]
-            specs = [
-                each
-                for each in values
-                if isinstance(_assigned(program, file, each), ast.Call) and _is_spec(program, file, each)
-            ]
-            return with_spec(program, (file, specs[0]), spec) if len(specs) == 1 else ()
-        case ast.Name():
-            value, text = _assigned(program, file, node), spelled(program, file, str(spec))
-            if not isinstance(value, ast.Call) or not text:
-                return ()
-            if name_of(value.func) in SPECS:
-                return instead(placed, text)
-            named = spelled(program, file, "NamedSharding")
-            return (
-                instead(placed, f"{named}({node.id}.mesh, {text})")
-                if named and name_of(value.func) == "NamedSharding"
-                else ()
-            )
-    return ()
-
-
-def _depends_on_a_parameter(program: Program, placed: Placed) -> bool:
-    """Return whether an expression is of what the function around it is given: of each call another spec."""
-    bodies = [each for each in around(program, placed) if isinstance(each, Body)]
-    given = {each.arg for body in bodies for each in ast.walk(body.args) if isinstance(each, ast.arg)}
-    return any(isinstance(each, ast.Name) and each.id in given for each in ast.walk(placed[1]))
-
-
-def _is_spec(program: Program, file: str, node: ast.expr) -> bool:
-    value = _assigned(program, file, node)
-    return isinstance(value, ast.Call) and name_of(value.func) in SPECS
-
-
-def _assigned(program: Program, file: str, node: ast.expr) -> ast.expr | None:
-    """Return what a name stands for that the file assigns once; other expressions as they are."""
-    if not isinstance(node, ast.Name):
-        return node
-    found = [value for name, value in _assignments(program, file) if name == node.id]
-    return found[0] if len(found) == 1 else None
-
-
-def _assignments(program: Program, file: str) -> Iterator[tuple[str, ast.expr]]:
-    for node in nodes_of(program, file):
-        match node:
-            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)) if len(targets) == len(
-                values
-            ):
-                yield from ((t.id, value) for t, value in zip(targets, values, strict=True) if isinstance(t, ast.Name))
-            case ast.Assign(targets=targets, value=value):
-                yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
 
 
 def spelled(program: Program, file: str, text: str) -> str:
@@ -142,42 +84,140 @@ def spelled(program: Program, file: str, text: str) -> str:
     return "" if found is None else found + text[len(name) :]
 
 
-def _named_sharding(program: Program, file: str, spec: ArraySharding) -> str:
-    """Return a sharding over the one mesh that a file assigns; empty where there is not just one."""
-    mesh = mesh_in(program, file)
-    named, written = spelled(program, file, "NamedSharding"), spelled(program, file, str(spec))
-    return f"{named}({mesh}, {written})" if mesh and named and written else ""
+def sharding_text(program: Program, placed: Placed, spec: str) -> str:
+    """A sharding as the file can name it where an expression stands; the spec alone where no mesh has a name."""
+    file = placed[0]
+    text = spelled(program, file, spec.replace("P.UNCONSTRAINED", "None"))
+    if not text:
+        return ""
+    name = text[: text.index("(")]
+    text = name + spec[1:].replace("P.UNCONSTRAINED", f"{name}.UNCONSTRAINED")
+    mesh, named = mesh_text(program, placed), spelled(program, file, "NamedSharding")
+    if mesh and named:
+        return f"{named}({mesh}, {text})"
+    return text if _has_bare_specs(program, file) else ""
 
 
-def mesh_in(program: Program, file: str) -> str:
-    """Return the name of the one mesh that a file assigns; empty where there is not just one."""
-    calls = [(name, value) for name, value in _assignments(program, file) if isinstance(value, ast.Call)]
-    meshes = {name for name, call in calls if name_of(call.func) in MESHES}
-    return next(iter(meshes)) if len(meshes) == 1 else ""
+def mesh_text(program: Program, placed: tuple[str, ast.AST]) -> str:
+    """Return how the mesh is named where an expression stands; empty where no name of one is in scope."""
+    file = placed[0]
+    source = program.file(file)
+    if source is None:
+        return ""
+    scopes = [node for node in around(program, placed) if isinstance(node, Body)]
+    given = {each.arg for body in scopes for each in ast.walk(body.args) if isinstance(each, ast.arg)}
+    local = [name for body in scopes for name in _assigned_names(ast.walk(body), MESHES)]
+    module = tree_of(source).body
+    outer = list(_assigned_names(module, MESHES))
+    if "mesh" in given:
+        return "mesh"
+    if local or outer:
+        return (local or outer)[0]
+    names = {target.id for node in module for target in targets_of(node)}
+    if "mesh" in names or imports(source, "mesh"):
+        return "mesh"
+    if "self" in given and any(
+        isinstance(node, ast.Attribute) and node.attr == "mesh" and name_of(node.value) == "self"
+        for node in nodes_of(program, file)
+    ):
+        return "self.mesh"
+    return next((f"{name}.mesh" for name in _assigned_names(module, ("NamedSharding",))), "")
 
 
-def _part(value: ast.expr, path: str) -> ast.expr | None:
-    """Return what a pytree that is written out has at a path; None where it is not written out so far."""
-    if path and not isinstance(value, ast.Tuple | ast.List | ast.Dict):
-        return None  # one for all
-    while path:
-        found_step = _STEP.match(path)
-        step, path = (found_step[1], path[found_step.end() :]) if found_step else ("", "")
-        match value:
-            case ast.Tuple(elts=elements) | ast.List(elts=elements) if step.isdecimal() and int(step) < len(elements):
-                value = elements[int(step)]
-            case ast.Dict(keys=keys, values=values):
-                found = [
+def _assigned_names(nodes: Iterable[ast.AST], functions: tuple[str, ...]) -> Iterator[str]:
+    for node in nodes:
+        value = getattr(node, "value", None)
+        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and name_of(value.func) in functions:
+            yield from (target.id for target in targets_of(node))
+
+
+def targets_of(node: ast.AST) -> Iterator[ast.Name]:
+    """The names that a statement assigns."""
+    if isinstance(node, ast.Assign):
+        yield from (target for target in node.targets if isinstance(target, ast.Name))
+
+
+def _has_bare_specs(program: Program, file: str) -> bool:
+    """Return whether a constraint in a file is given a spec without a mesh: one is set."""
+    return any(
+        isinstance(node, ast.Call)
+        and name_of(node.func) in CONSTRAINTS
+        and len(node.args) > 1
+        and isinstance(node.args[1], ast.Call)
+        and name_of(node.args[1].func) in SPECS
+        for node in nodes_of(program, file)
+    )
+
+
+def _named(node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
+    """The part of a written-out tree at a path, and the steps that are left."""
+    while steps:
+        match node, steps[0]:
+            case (ast.Tuple() | ast.List()) as found, step if step[1:-1].isdecimal() and int(step[1:-1]) < len(
+                found.elts
+            ):
+                node = found.elts[int(step[1:-1])]
+            case ast.Dict(keys=keys, values=values), step:
+                inner = [
                     v
                     for k, v in zip(keys, values, strict=True)
-                    if isinstance(k, ast.Constant) and repr(k.value) == step
+                    if isinstance(k, ast.Constant) and f"[{k.value!r}]" == step
                 ]
-                if len(found) != 1:
-                    return None
-                value = found[0]
+                if len(inner) != 1:
+                    break
+                node = inner[0]
+            case ast.Call(keywords=keywords), step:
+                inner = [each.value for each in keywords if each.arg == step.lstrip(".")]
+                if len(inner) != 1:
+                    break
+                node = inner[0]
             case _:
-                return None
-    return None if isinstance(value, ast.Tuple | ast.List | ast.Dict) else value
+                break
+        steps = steps[1:]
+    return node, steps
+
+
+def follow(
+    program: Program, file: str, node: ast.expr, steps: list[str], *, into_names: bool = True, left: int = 10
+) -> tuple[ast.expr, list[str]]:
+    """The same, through names that the file assigns once, and functions of one return that lead further along the path.
+
+    Without `into_names`, names are followed only where they do, too. At most so many are `left` to follow.
+    """
+    node, steps = _named(node, steps)
+    value: ast.expr | None = None
+    if steps and left and isinstance(node, ast.Name):
+        value = value_of(program, file, node.id)
+    elif steps and left and isinstance(node, ast.Call):
+        value = _returned(program, file, name_of(node.func))
+    if value is None:
+        return node, steps
+    further = follow(program, file, value, steps, into_names=into_names, left=left - 1)
+    is_on = (into_names and isinstance(node, ast.Name)) or len(further[1]) < len(steps)
+    return further if is_on else (node, steps)
+
+
+def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:
+    """The expression that a function of a file returns, where it has one return."""
+    found = [
+        inner.value
+        for node in nodes_of(program, file)
+        if isinstance(node, ast.FunctionDef) and node.name == function
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Return) and inner.value is not None
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def value_of(program: Program, file: str, name: str) -> ast.expr | None:
+    """The value of a name that a file assigns once, or changes."""
+    found = [
+        node.value
+        for node in nodes_of(program, file)
+        if isinstance(node, ast.Assign) and any(target.id == name for target in targets_of(node))
+    ]
+    is_changed = any(isinstance(each, ast.Name) and each.id == name for last in found[-1:] for each in ast.walk(last))
+    return found[-1] if len(found) == 1 or is_changed else None
 
 
 def has_whole_axes(shardings: Iterable[ArraySharding]) -> bool:

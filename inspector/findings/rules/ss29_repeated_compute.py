@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from ....parsers.hlo import Instruction
 from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
-from ...collectives.context import context_of
 from ...cost.places import machine_of
-from ...cost.products import products_of
-from ...ir.meshes import axes_of_groups
+from ...cost.products import Product, products_of
 from ...ir.types import array_type
+from ...links.operation_ids import equations_by_operation, tags_in
 from ...report import Finding, FindingPlace, Report, SourcePosition
+from ...shardings.collective_causes import rows_by_tag
+from ...shardings.recorded import sharding_at
+from ...shardings.table import propagated
 from ...units import format_count, format_seconds
 from ..fixes.constraints import replicated_by
 from ..fixes.in_specs import sharded_inputs
 from ..rule import MAX_ALTERNATIVES, Rule, Saving, advice, finding
-from ..support.device_classes import Classes, device_classes
+from ..support.device_values import operands_over
+from ..support.jaxpr_flow import flow_of
 
 MIN_REPEATED_FLOPS = 1 << 20
 """Operations of a device in one run that another one does as well."""
@@ -27,7 +31,7 @@ MIN_REPEATED_FLOPS = 1 << 20
 MIN_SHARE = 0.1
 """Minimum share of all matrix product operations in one run."""
 
-MAX_PARTITIONS = 1 << 12
+PRODUCTS = frozenset(("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"))
 
 
 class _Product(NamedTuple):
@@ -44,31 +48,44 @@ def check(report: Report) -> Iterator[Finding]:
     products = products_of(report.program)
     total = sum(each.flops for each in products)
     least = report.thresholds.get(RULE.id, MIN_REPEATED_FLOPS)
-    context = context_of(report.program)
-    stage = report.program.stage("hlo-spmd")
-    if stage is None or not 1 < context.partitions <= MAX_PARTITIONS or total < least:
-        return
     groups: dict[tuple[AxisRef, ...], list[_Product]] = {}
-    classes = device_classes(report.program, stage, (each.instruction for each in products))
-    for each in products:
-        alike = classes.get(each.instruction.start)
-        axes = None if alike is None else _axes(report, alike)
-        if alike is not None and axes:
-            repeated = each.flops * (1 - len(set(alike)) / len(alike))
-            groups.setdefault(axes, []).append(_Product(each.instruction, each.flops, each.runs, repeated))
+    for each, unused in _unused(report, products) if total >= least else ():
+        if unused:
+            repeated = each.flops * (1 - 1 / math.prod(unused.values()))
+            key = tuple(map(AxisRef, unused))
+            groups.setdefault(key, []).append(_Product(each.instruction, each.flops, each.runs, repeated))
     for axes, found in groups.items():
         repeated = sum(each.repeated for each in found)
         if repeated >= max(least, MIN_SHARE * total):
             yield _found(report, axes, found, repeated, total)
 
 
-def _axes(report: Report, classes: Classes) -> tuple[AxisRef, ...] | None:
-    """The axes along which devices are of one class."""
-    members: dict[int, list[int]] = {}
-    for partition, number in enumerate(classes):
-        members.setdefault(number, []).append(partition)
-    groups = tuple(map(tuple, members.values()))
-    return next((axes for mesh in report.program.meshes if (axes := axes_of_groups(groups, mesh)) is not None), None)
+def _unused(report: Report, products: Sequence[Product]) -> Iterator[tuple[Product, dict[str, int]]]:
+    """The mesh axes, with their sizes, over which nothing that a product takes or gives is sharded.
+
+    In a shard_map, those over which its operands do not vary.
+    """
+    program = report.program
+    stage, flow = propagated(program)
+    compiled, jaxpr = program.stage("hlo-spmd"), flow_of(report)
+    mesh = next((each for each in program.meshes if each.size == program.partitions > 1), None)
+    if stage is None or flow is None or compiled is None or mesh is None:
+        return
+    places = {(each.jaxpr, each.index): each for each in jaxpr.text.equations} if jaxpr is not None else {}
+    rows, equations = rows_by_tag(flow, stage), equations_by_operation(program)
+    for product in products:
+        tags = [tag for tag in tags_in(compiled, product.instruction.span) if rows.get(tag)]
+        row = rows[tags[0]][0] if tags else None
+        if row is None or flow.rows[row].name not in PRODUCTS:
+            continue
+        nodes = [node for node in (*flow.operands(row), *flow.results(row)) if node is not None]
+        shardings = [each for node in nodes if (each := sharding_at(flow, node)) is not None]
+        used = {axis.name for each in shardings for dim in each.dims for axis in dim.axes}
+        if manual := set(flow.rows[row].manual):
+            place = places.get(equations.get(tags[0], (-1, -1)))
+            operands = operands_over(jaxpr, place) if jaxpr is not None and place is not None else ()
+            used |= {held.axis for value in operands for held in value} if operands else manual
+        yield product, {name: size for name, size in mesh.axes if size > 1 and name not in used}
 
 
 def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], repeated: float, total: int) -> Finding:
@@ -123,9 +140,9 @@ RULE = Rule(
     why="The axis does not speed up this part: with a dimension of an operand sharded over it, each device would"
     " compute its share. Usually the batch is not sharded over an axis that was meant for it, or a constraint says"
     " `P()`.",
-    proof="In the partitioner's output, each operand is traced back to arguments and their shardings, through"
-    " collectives, loops and branches: the devices of one class hold the same operands. Not reported below 10 % of"
-    " the operations of all products in a run, or if anything in between is unknown, such as a custom call.",
+    proof="After propagation neither an operand of the product nor its result is sharded over the axis; in a shard_map,"
+    " no operand varies over it. Not reported below 10 % of the operations of all products in a run, nor without the"
+    " StableHLO that was compiled.",
     faulty="""x = jax.device_put(x, NamedSharding(mesh, P("data")))  # the mesh has data and model
 y = x @ w  # w is P(): all devices along model compute the same""",
     repaired="""x = jax.device_put(x, NamedSharding(mesh, P(("data", "model"))))
