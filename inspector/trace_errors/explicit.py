@@ -91,7 +91,8 @@ def explain_lookup(failed: Failed, said: re.Match[str]) -> Explanation:
     return Explanation(
         "the sharding of the lookup's result is ambiguous: rows or indices have to be communicated",
         steps,
-        (*_looked_up(failed, dict.fromkeys((text_of(result), "P()"))), *_gathered(failed, operand, indices)),
+        tuple(_looked_up(failed, dict.fromkeys((text_of(result), "P()"))))
+        or tuple(_gathered(failed, operand, indices)),
     )
 
 
