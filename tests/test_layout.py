@@ -277,7 +277,7 @@ CEILINGS = {
     "inspector/evaluate": 3150,
     "inspector/execution_counts": 600,
     "inspector/experiments": 1700,
-    "inspector/findings": 7800,
+    "inspector/findings": 7850,
     "inspector/ir": 1600,
     "inspector/links": 300,
     "inspector/render": 8500,

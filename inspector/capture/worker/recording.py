@@ -96,7 +96,7 @@ def record(
         )
         table = send_traced(program, started, subject, channel)
         _refuse_unknown(request.probe, table)
-        closed_over = callables.sharded_constants(traced.jaxpr, found.function)
+        closed_over = callables.sharded_constants(call, found.function)
         if closed_over and call.implicit_jit is None:
             channel.send(ClosedOver(closed_over))
         if call.implicit_jit is not None:
