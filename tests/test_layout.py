@@ -276,7 +276,7 @@ CEILINGS = {
     "inspector/diff": 2200,
     "inspector/evaluate": 3150,
     "inspector/execution_counts": 600,
-    "inspector/experiments": 1700,
+    "inspector/experiments": 1750,
     "inspector/findings": 7850,
     "inspector/ir": 1600,
     "inspector/links": 300,
