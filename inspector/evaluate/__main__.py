@@ -1,36 +1,32 @@
-"""The process that validates a case: writes values of the compiled program, and the validation, as frames."""
+"""The process that validates a case: prints the validation as JSON."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
-from ..capture.protocol.events import frame_of
-from ..capture.protocol.values import Probe, Validation
-from ..capture.protocol.wire import encode
+from ..capture.protocol.events import plain_value
+from ..capture.protocol.values import Validation
 
 
 def main(folder: str, seconds: str) -> None:
     """Validate the case in a folder."""
-    for event in _events(Path(folder), float(seconds)):
-        sys.stdout.buffer.write(encode(frame_of(event)))
+    print(json.dumps(plain_value(_validation(Path(folder), float(seconds)))))
 
 
-def _events(folder: Path, seconds: float) -> tuple[*tuple[Probe, ...], Validation]:
+def _validation(folder: Path, seconds: float) -> Validation:
     try:
-        from .observed import Observer
         from .validate import validate
     except ImportError as error:
         if error.name != "numpy":
             raise
         reason = f"evaluating needs numpy, which {sys.prefix} does not have: pip install 'shardscope[validate]'"
-        return (Validation("not evaluated", reason=reason),)
-    observer = Observer()
+        return Validation("not evaluated", reason=reason)
     try:
-        validation = validate(folder, seconds, observer)
+        return validate(folder, seconds)
     except MemoryError:
-        validation = Validation("not evaluated", reason="evaluating it takes more memory than there is")
-    return (*observer.probes, validation)
+        return Validation("not evaluated", reason="evaluating it takes more memory than there is")
 
 
 if __name__ == "__main__":

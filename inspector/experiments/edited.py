@@ -48,10 +48,10 @@ def captured_with(known: Program, request: Request, edits: Iterable[Edit]) -> Ca
         return None
     with Scratch() as folder:
         pairs = list(_written(texts, folder, request.directory or os.getcwd()))
-        return last_capture(replace(request, replaced=tuple(pairs), devices=_devices(known, request)))
+        return last_capture(replace(request, replaced=tuple(pairs), devices=devices_of(known, request)))
 
 
-def _devices(known: Program, request: Request) -> int | None:
+def devices_of(known: Program, request: Request) -> int | None:
     """Use as many fake devices as the capture needed."""
     subject = known.capture.subject
     return subject.device_count if request.target == "cpu" and subject is not None else request.devices

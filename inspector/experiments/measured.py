@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...parsers.sharding_syntax.mesh import AxisRef, join_axes
 from ..cost.products import products_of
+from ..findings.support.compiled import in_hlo
 from ..ir.array_sharding import ArraySharding
 from ..ir.pytree_paths import steps_of
 from ..report import Collective, Measured, Report, ShardedValue
@@ -15,7 +16,7 @@ from ..units import known_product, known_sum
 
 def measured(report: Report) -> Measured:
     """Return what the program of a report costs per device and step."""
-    collectives = compiled_collectives(report)
+    collectives = in_hlo(report)
     memory, peak, products = report.capture.memory, report.peak, products_of(report.program)
     sent = [(over(each), known_product(each.wire_bytes, each.executions)) for each in collectives]
     counts, by_axes = Counter[str](), Counter[str]()
@@ -33,12 +34,6 @@ def measured(report: Report) -> Measured:
         held=None if memory is None else known_sum((memory.arguments, memory.outputs)),
         later=sum(later(report)),
     )
-
-
-def compiled_collectives(report: Report) -> list[Collective]:
-    """The collectives of the compiled program; of the partitioned one if the backend refused it."""
-    stage = "hlo" if report.capture.stage("hlo") is not None else "hlo-spmd"
-    return [each for each in report.collectives if each.stage == stage]
 
 
 def over(collective: Collective) -> str:

@@ -11,13 +11,14 @@ from ..capture.model import Value
 from ..findings.fixes.calls import around, imports, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, Placed, instead, with_keyword
 from ..findings.fixes.jits import jit_of, with_jit_keyword
-from ..findings.rule import Rule, Saving, finding
+from ..findings.rule import Saving, finding
 from ..findings.rules import rule_named
+from ..findings.support.compiled import in_hlo
 from ..ir.program import Program
 from ..ir.pytree_paths import Leaf
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ..units import format_bytes, known_sum
-from .measured import compiled_collectives, tied
+from .measured import tied
 from .verdict import LEAST_MEMORY
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
@@ -59,13 +60,15 @@ def _donated(report: Report) -> Iterator[Finding]:
     edits = _with_donation(jit, parameters, given, wanted)
     if edits and size > LEAST_MEMORY * peak.bytes:
         names = " and ".join(wanted)
-        yield _suspect(
+        title = f"donate {names}: each call assigns its results to {'them' if len(wanted) > 1 else 'it'}"
+        yield finding(
             rule,
             FindingPlace(names, SourcePosition()),
             f"results replace {names}, but {'their' if len(wanted) > 1 else 'its'} memory is not donated",
-            (("memory", f"{format_bytes(size)} per device, held twice"),),
-            [Fix(f"donate {names}: each call assigns its results to {'them' if len(wanted) > 1 else 'it'}", edits)],
-            size,
+            confidence="likely",
+            evidence=(("memory", f"{format_bytes(size)} per device, held twice"),),
+            fixes=(Fix(title, edits),),
+            saves=Saving(size),
         )
 
 
@@ -134,7 +137,7 @@ def _assigns(program: Program, call: tuple[str, ast.Call], number: int, name: st
 def _saved(report: Report) -> Iterator[Finding]:
     """Checkpoints that save more, where the backward pass repeats collectives of the forward pass."""
     rule = rule_named("SS23")
-    repeated = [each for each in compiled_collectives(report) if any(part in (each.op_name or "") for part in REPEATED)]
+    repeated = [each for each in in_hlo(report) if any(part in (each.op_name or "") for part in REPEATED)]
     size = sum((each.wire_bytes or 0) * (each.executions or 1) for each in repeated)
     if rule is None or not size:
         return
@@ -151,13 +154,14 @@ def _saved(report: Report) -> Iterator[Finding]:
             ]
             if fixes:
                 place = fixes[0].edits[0]
-                yield _suspect(
+                yield finding(
                     rule,
                     FindingPlace("checkpoint", SourcePosition.exact((Frame(file, "", place.line),))),
                     f"the backward pass repeats {len(repeated)} collectives of the forward pass",
-                    (("repeated", f"{format_bytes(size)} per device and step"),),
-                    fixes,
-                    size,
+                    confidence="likely",
+                    evidence=(("repeated", f"{format_bytes(size)} per device and step"),),
+                    fixes=tuple(fixes),
+                    saves=Saving(size),
                 )
 
 
@@ -195,22 +199,3 @@ def _with_policy(program: Program, placed: tuple[str, ast.AST], policy: str) -> 
             called = "partial" if partial == "partial" else "functools.partial"
             return instead((file, bare[0]), f"{called}({ast.unparse(bare[0])}, policy={policy})")
     return ()
-
-
-def _suspect(
-    rule: Rule,
-    place: FindingPlace,
-    message: str,
-    evidence: tuple[tuple[str, str], ...],
-    fixes: list[Fix],
-    size: int,
-) -> Finding:
-    return finding(
-        rule,
-        place,
-        message,
-        confidence="likely",
-        evidence=evidence,
-        fixes=tuple(fixes),
-        saves=Saving(size),
-    )

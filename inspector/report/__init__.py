@@ -15,7 +15,6 @@ from .communication import Strategy, StrategyTotal
 from .findings import (
     SEVERITIES,
     Certainty,
-    ComparedBy,
     Edit,
     Experiment,
     Explanation,
@@ -57,7 +56,6 @@ __all__ = [
     "Collective",
     "CollectiveCause",
     "CollectivePart",
-    "ComparedBy",
     "Confidence",
     "Conflict",
     "ConstraintOrigin",

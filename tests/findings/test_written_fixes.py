@@ -8,6 +8,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments.edited import captured_with, diff_of
+from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Fix
 
@@ -175,15 +176,15 @@ gradients_inputs = ({"w": by_rows(256, 512), "v": by_rows(512, 128)}, by_rows(10
     [
         (
             "gathered",
-            """+@functools.partial(jax.jit, out_shardings={"all": NamedSharding(whole.mesh, P('x', None)), "some":"""
+            """+@functools.partial(jax.jit, out_shardings={"all": NamedSharding(mesh, P('x', None)), "some":"""
             " NamedSharding(mesh, P())})",
         ),
         (
             "reordered",
-            "+    return lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'), None)))",
+            "+    return jax.lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'))))",
         ),
         pytest.param(
-            *("by_helper", "+    return jnp.sin(a)"),  # each of its calls has another spec
+            *("by_helper", "+    return jax.lax.with_sharding_constraint(v, NamedSharding(mesh, P(('x', 'y'))))"),
             marks=pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 leaves frames out of some stacks"),
         ),
     ],
@@ -193,11 +194,9 @@ def test_specs_that_reshard(tmp_path: Path, function: str, line: str) -> None:
     path = tmp_path / "program.py"
     path.write_text(RESHARDED)
     request = Request(f"{path}:{function}", probe="none", fingerprints=True)
-    report = inspect(last_capture(request))
-    (found,) = [each for each in report.findings if each.rule == "SS23"]
-    assert found.fixes[0].edits
-    # An observation that has the same edit stands for both.
-    (found,) = [each for each in verified(report, request, inspect).findings if each.rule in ("SS23", "SS37")]
+    report = tried(inspect(last_capture(request)), request, seconds=600)
+    found = report.findings[0]
+    assert found.rule in ("SS23", "SS37")
     assert found.experiment is not None
     assert (found.experiment.helps, found.experiment.values) == (True, "equal"), found.experiment
     assert (sum(dict(found.experiment.before.collectives).values()), found.experiment.after.collectives) == (1, ())

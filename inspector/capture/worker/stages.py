@@ -39,12 +39,11 @@ class CompiledProgram(NamedTuple):
 
 
 class CaseRequest(NamedTuple):
-    """The folder for the files of a validation, the seed of the values of abstract arguments, whether these are gentle,
-    and whether the modules after all passes are among the files."""
+    """The folder for the files of a validation, the seed of the values of abstract arguments, and whether the modules
+    after all passes are among them."""
 
     folder: str
     seed: int
-    gentle: bool
     passes: bool
 
 
@@ -98,8 +97,7 @@ def send_compiled(
         from .case import write_case  # few captures are validated
 
         executable = compiled.executable if topology is not None else compiled.runtime_executable()
-        dump = folder if case.passes else None
-        write_case(case.folder, program, lowered, executable, devices, case.seed, dump, gentle=case.gentle)
+        write_case(case.folder, program, lowered, executable, devices, case.seed, folder if case.passes else None)
     send_actual(program.arguments, program.outputs, compiled, channel, subject.mesh_of(len(devices)))
     memory = memory_of(compiled)
     if memory is not None:

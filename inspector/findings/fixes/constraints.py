@@ -18,7 +18,7 @@ from ...shardings.spelled import from_gspmd
 from ...shardings.table import propagated
 from ..rule import MAX_ALTERNATIVES
 from .calls import call_at, call_to_leave_out, imports, name_of
-from .edits import Edits, without_call, wrapped
+from .edits import Edits, together, without_call, wrapped
 
 CONSTRAINTS = ("with_sharding_constraint", "with_logical_constraint", "reshard", "device_put")
 
@@ -45,10 +45,17 @@ def without_constraints(report: Report, collective: Collective) -> tuple[Fix, ..
     whys = why_axes(report.program, axes, most=0) if axes else ()
     asked = (why.place for why in whys if isinstance(why.origin, ConstraintOrigin))
     here = (collective.source, *(each.place for each in moved[:1])) if moved or not causes else ()
-    places = dict.fromkeys((*_behind(report, collective, causes), *here, *asked))
-    calls = dict.fromkeys(call_to_leave_out(report.program, place, CONSTRAINTS) for place in places)
-    fixes = (Fix(f"leave out {ast.unparse(call[1])}", without_call(report.program, call)) for call in calls if call)
+    behind = _left_out(report, _behind(report, collective, causes))
+    every = together(*(fix.edits for fix in behind))
+    both = [Fix("; ".join(fix.title for fix in behind), every)] if every and len(behind) > 1 else []
+    fixes = dict.fromkeys((*both, *behind, *_left_out(report, (*here, *asked))))
     return tuple(islice(fixes, MAX_ALTERNATIVES))
+
+
+def _left_out(report: Report, places: Iterable[SourcePosition]) -> list[Fix]:
+    """The program without the constraint at each of some places."""
+    calls = dict.fromkeys(call_to_leave_out(report.program, place, CONSTRAINTS) for place in dict.fromkeys(places))
+    return [Fix(f"leave out {ast.unparse(call[1])}", without_call(report.program, call)) for call in calls if call]
 
 
 def _behind(report: Report, collective: Collective, causes: Iterable[CollectiveCause]) -> Iterator[SourcePosition]:

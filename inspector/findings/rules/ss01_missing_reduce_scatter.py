@@ -28,7 +28,6 @@ from ..fixes.specs import has_whole_axes, with_out_specs
 from ..rule import Rule, Saving, advice, finding, in_all
 from ..support.compiled import (
     SUMS,
-    certainty,
     compiled_to,
     is_combined,
     is_compiled,
@@ -220,10 +219,7 @@ def _unformed_fixes(report: Report, first: Collective) -> tuple[Fix, ...]:
         case "tpu":
             text = ", ".join(f"{name}={value}" for name, value in OFFLOADED.items())
             options = Fix(f"jax.jit(…, compiler_options={{{text}}})", with_compiler_options(report, OFFLOADED))
-            if not _spans_three_dimensions(report, first):
-                return (*gradients, options)
-            split = "or split the mesh axis: over two torus dimensions reduce-scatters form"
-            return (options, *gradients, *advice(split))
+            return (*gradients, options)
     return (
         *gradients,
         *advice("constrain the summed value, where it is computed, to the sharding in which it is used"),
@@ -234,12 +230,6 @@ def _sharded_over(report: Report, axes: tuple[AxisRef, ...]) -> dict[tuple[int, 
     """The shardings of arguments over one of these axes, by shape."""
     found = shardings_by_shape(report)
     return {shape: each for shape, each in found.items() if set(axes) & set(each.sharded) and has_whole_axes([each])}
-
-
-def _spans_three_dimensions(report: Report, sums: Collective) -> bool:
-    """Return whether the members of a group are apart along three dimensions of a torus."""
-    machine = machine_of(report.program)
-    return machine is not None and any(len(route.lines) > 2 for route in machine.routes(sums.groups))
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
@@ -255,7 +245,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
         RULE,
         flow.place(place),
         f"{type} is summed over {', '.join(axes)}, but each device keeps only its own block of it",
-        confidence=certainty(compiled),
+        confidence=block.certainty if compiled is not None else "likely",
         axes=axes,
         related=map(flow.place, block.slices),
         evidence=(block.evidence(parts), compiled_to(compiled, ", then slices"), *on_another_target(report, target)),
@@ -307,6 +297,5 @@ return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",
     repaired='return lax.psum_scatter(a @ b, "x", scatter_dimension=0, tiled=True)',
     check=check,
     tries="psum_scatter instead of psum and the slice; no constraint in between; gradients constrained to the"
-    " shardings of their parameters, or out_shardings with these; on TPUs, the compiler's options for reduce-scatters,"
-    " first where the devices of a group span three dimensions of the torus",
+    " shardings of their parameters, or out_shardings with these; on TPUs, the compiler's options for reduce-scatters",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...collectives.spelled import over_text
 from ...ir.jaxpr_text import EquationPlace
@@ -12,7 +13,7 @@ from ..fixes.calls import call_to_leave_out, of_lax, operand_text
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import axes_text, parenthesized, rewritten, without_call
 from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import GATHERS, certainty, compiled_to, is_compiled, place_in_hlo, saved_seconds, saving
+from ..support.compiled import GATHERS, compiled_to, is_compiled, place_in_hlo, saved_seconds, saving
 from ..support.compiled_from import compiled_as
 from ..support.device_values import numbers_of
 from ..support.jaxpr_flow import Flow, equations_of
@@ -57,7 +58,7 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
         RULE,
         flow.place(place),
         f"{type} is gathered over {along}, but each device keeps one block",
-        confidence=certainty(compiled),
+        confidence=block.certainty if compiled is not None else "likely",
         axes=axes,
         related=map(flow.place, block.slices),
         evidence=(block.evidence(), compiled_to(compiled, ", then slices")),
@@ -94,8 +95,12 @@ def _compiled(report: Report, group: list[UsedBlocks], fixes: tuple[Fix, ...]) -
     gathers = [each.collective for each in group]
     first, over = gathers[0], over_text(gathers[0])
     slices = dict.fromkeys(each for one in group for slices in one.slices for each in slices)
-    moved = next((cause.moved.value for cause in causes_of(report.program, first) if cause.moved is not None), None)
-    place = place_in_hlo(first)
+    causes = causes_of(report.program, first)
+    moved = next((cause.moved.value for cause in causes if cause.moved is not None), None)
+    # A gather may have the line of the caller, or that of the value that it moves.
+    sources = (*(cause.place for cause in causes), first.source, *group[0].sources)
+    nearest = max(sources, key=lambda each: len(each.stack))
+    place = replace(place_in_hlo(first), source=nearest)
     what = f"{moved} is all-gathered" if moved is not None else "all-gather"
     return finding(
         RULE,

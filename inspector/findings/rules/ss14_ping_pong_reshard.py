@@ -40,15 +40,16 @@ def _found(report: Report, group: list[Exchanges]) -> Finding:
     moved = next((cause.moved.value for cause in causes if cause.moved is not None), first.result_types[0])
     axes = tuple(dict.fromkeys(axis for each in compiled for axis in each.axes or ()))
     over = ", ".join(dict.fromkeys(axis.name for axis in axes))
+    nearest = max(compiled, key=lambda each: len(each.source.stack))  # the partitioner's may have the caller's line
     verb = "permuted" if {each.kind for each in compiled} == {"collective-permute"} else "exchanged"
     return finding(
         RULE,
-        place_in_hlo(first, next(iter(causes), None)),
+        place_in_hlo(nearest),
         f"{moved} is {verb} over {over} and back, elementwise operations in between",
         confidence="likely",
         axes=axes,
         subject=str(moved),
-        related=[place_in_hlo(each) for each in compiled if each is not first],
+        related=[place_in_hlo(each) for each in compiled if each is not nearest],
         evidence=[compiled_to(each) for each in compiled],
         fixes=_fixes(report, group[0]),
         saves=saving(*compiled, times=None),

@@ -9,7 +9,7 @@ from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
 from ...report import Collective, CollectiveCause, Effect, Finding, Report
 from ...units import format_bytes, plural
-from ..rule import Rule, advice, finding
+from ..rule import Rule, finding
 from ..support.compiled import place_in_hlo, saving
 from ..support.exchanges import exchanged_twice
 from ..support.inserted import inserted_collectives
@@ -22,14 +22,6 @@ DOES: dict[Effect, str] = {
     "move": "works across a sharded dimension",
     "own": "is partitioned without a Shardy rule",
 }
-
-INSTEAD: dict[Effect, str] = {
-    "sum": "keep the contracting dimension unsharded",
-    "reshard": "make both shardings agree",
-    "move": "keep that dimension unsharded",
-    "own": "add a constraint on its operands",
-}
-
 
 MAX_OPERATIONS = 6
 """Operations that are listed."""
@@ -65,7 +57,7 @@ def check(report: Report) -> Iterator[Finding]:
         key = (collective.kind, collective.axes, (place.file, place.line) if apart else None)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
     for group in groups.values():
-        yield _found(report, sorted(group, key=_size, reverse=True))
+        yield _found(sorted(group, key=_size, reverse=True))
 
 
 def _size(inserted: Inserted) -> int:
@@ -79,7 +71,7 @@ def _explicit_axes(report: Report) -> set[str]:
     return {name for name, type in types if type == "explicit"} - {name for name, type in types if type == "auto"}
 
 
-def _found(report: Report, group: list[Inserted]) -> Finding:
+def _found(group: list[Inserted]) -> Finding:
     first, cause = group[0]
     known = dict.fromkeys(each for _, each in group if each is not None)
     total = saving(*(each for each, _ in group), times=None).bytes
@@ -100,23 +92,7 @@ def _found(report: Report, group: list[Inserted]) -> Finding:
         )
         or (("operation", "not known"),),
         related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
-        fixes=advice(_instead(cause, first)) if cause is not None and _is_avoidable(group) else (),
     )
-
-
-def _is_avoidable(group: list[Inserted]) -> bool:
-    """Return whether other shardings avoid it: gradients, and means over the batch, are sums over the batch's axes."""
-    return all(
-        cause is None
-        or cause.effect != "sum"
-        or _is_gathered(cause, each)
-        or (cause.is_contraction and not cause.needed and not _is_backward(each))
-        for each, cause in group
-    )
-
-
-def _is_backward(collective: Collective) -> bool:
-    return "backward" in {collective.direction, *(part.direction for part in collective.parts)}
 
 
 def _is_gathered(cause: CollectiveCause, collective: Collective) -> bool:
@@ -126,10 +102,6 @@ def _is_gathered(cause: CollectiveCause, collective: Collective) -> bool:
 
 def _does(cause: CollectiveCause, collective: Collective) -> str:
     return "reduces over a sharded dimension" if _is_gathered(cause, collective) else DOES[cause.effect]
-
-
-def _instead(cause: CollectiveCause, collective: Collective) -> str:
-    return INSTEAD["move" if _is_gathered(cause, collective) else cause.effect]
 
 
 RULE = Rule(

@@ -12,7 +12,7 @@ from ...dataflow.meaning import ELEMENTWISE, Does
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import ArrayType
-from ...report import Fix, Report
+from ...report import Certainty, Fix, Report
 from ..fixes.edits import Edits, together, without_calls
 from .device_values import axis_sizes, devices_along, numbers_of
 from .jaxpr_flow import At, Flow, Use
@@ -33,12 +33,19 @@ IN_BLOCKS = ELEMENTWISE | Does.RESHAPE | Does.REPEAT | Does.REDUCE | Does.CONTRA
 class OwnBlock(Record, frozen=True):
     """Each device along `axes`, major to minor, takes block `position along them` of what a value becomes.
 
-    `dims` are the dimensions of the value that may be split in as many blocks, the likeliest first.
+    `dims` are the dimensions of the value that may be split in as many blocks, the likeliest first. Where only
+    elementwise operations are in between, it is known which one.
     """
 
     axes: tuple[str, ...]
     dims: tuple[int, ...]
     slices: tuple[EquationPlace, ...]
+    is_known: bool
+
+    @property
+    def certainty(self) -> Certainty:
+        """Certainty that each device needs this block alone."""
+        return "proved" if self.is_known else "likely"
 
     def evidence(self, parts: int | None = None) -> tuple[str, str]:
         """Return what is kept, as evidence; with the number of parts where it matters."""
@@ -58,9 +65,9 @@ def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> 
         return None
     along, first = next(each for each in taken if each is not None)
     dims = tuple(_dimensions(result.type.array, math.prod(sizes[axis] for axis in along), first))
-    if all(not flow.does(use) & ~ELEMENTWISE for use in reach.steps):
-        dims = dims[:1]
-    return OwnBlock(along, dims, tuple(use.place for use in reach.ends)) if dims else None
+    is_known = all(not flow.does(use) & ~ELEMENTWISE for use in reach.steps)
+    dims = dims[:1] if is_known else dims
+    return OwnBlock(along, dims, tuple(use.place for use in reach.ends), is_known) if dims else None
 
 
 def without_slices(report: Report, flow: Flow, block: OwnBlock, change: str, edits: Edits) -> Fix:
