@@ -11,21 +11,23 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from .events import fold
+from .events import decode, fold
 from .guardian import run
 from .here import capture_here
-from .model import Capture
+from .model import Capture, CaptureError
 from .passes import place_of
 from .protocol.case import OPTIMIZED, PASSES, PROGRAM, SOURCE
 from .protocol.events import Progress
 from .protocol.request import Request
-from .protocol.values import Validation
+from .protocol.values import Probe, Validation
+from .protocol.wire import FrameError, read
 from .scratch import Scratch
 from .spawn import Cancellation, CaptureHandle, capture
 
@@ -39,19 +41,26 @@ EVALUATE = __name__.replace("capture.validation", "evaluate")
 """The module that evaluates; it needs numpy, which this process does not."""
 
 
-def evaluated(folder: Path, seconds: float, cancellation: Cancellation | None = None) -> Validation:
-    """The validation of the case in a folder; where the process dies or is cancelled, why there is none."""
+def evaluated(
+    folder: Path, seconds: float, cancellation: Cancellation | None = None
+) -> tuple[Validation, tuple[Probe, ...]]:
+    """The validation of the case in a folder, and values of the compiled program on its partitions.
+
+    Where the process dies or is cancelled, the validation says why there is none.
+    """
     command = [sys.executable, "-m", EVALUATE, str(folder), str(seconds)]
     try:
         done = run(command, timeout=seconds + START_S, begun=(cancellation or Cancellation()).attach)
     except subprocess.TimeoutExpired:
-        return Validation("not evaluated", reason=f"not evaluated in {seconds:.0f} s")
+        return Validation("not evaluated", reason=f"not evaluated in {seconds:.0f} s"), ()
     if done.returncode == 0:
-        with suppress(msgspec.MsgspecError):
-            return msgspec.json.decode(done.stdout, type=Validation)
+        with suppress(FrameError, CaptureError):
+            *probes, validation = map(decode, read(BytesIO(done.stdout)))
+            if isinstance(validation, Validation):
+                return validation, tuple(probe for probe in probes if isinstance(probe, Probe))
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
     said = lines[-1] if lines else f"exit status {done.returncode}"
-    return Validation("not evaluated", reason=f"the evaluating process ended: {said}")
+    return Validation("not evaluated", reason=f"the evaluating process ended: {said}"), ()
 
 
 def begin_validated(request: Request, seconds: float = SECONDS, kept: Path | None = None) -> CaptureHandle:
@@ -75,21 +84,29 @@ def _validated(request: Request, seconds: float, kept: Path | None, cancellation
         running = replace(latest, complete=False, progress=Progress("evaluate", sum(latest.timings.values())))
         yield running
         begun = time.monotonic()
-        validation = evaluated(folder, seconds, cancellation)
+        validation, probes = evaluated(folder, seconds, cancellation)
         if validation.status == "differs" and not cancellation.cancelled:
             again = replace(request, case=str(folder), case_passes=True, live=False, probe="none", passes="")
             deque(capture(again, cancellation), maxlen=0)
-            validation = evaluated(folder, seconds, cancellation)
+            validation, probes = evaluated(folder, seconds, cancellation)
             if kept is not None and validation.status == "differs":
                 validation = replace(validation, reproduction=keep(folder, kept, latest, validation))
         timings = {**latest.timings, "evaluate": time.monotonic() - begun}
-        yield replace(fold(latest, validation), timings=timings)
+        yield replace(_with_values(latest, validation, probes), timings=timings)
 
 
 def validated_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float = SECONDS) -> Capture:
     """The capture of a call in this process, validated."""
     with Scratch() as folder:
-        return fold(capture_here(function, args, kwargs, str(folder)), evaluated(folder, seconds))
+        captured = capture_here(function, args, kwargs, str(folder))
+        return _with_values(captured, *evaluated(folder, seconds))
+
+
+def _with_values(captured: Capture, validation: Validation, probes: Sequence[Probe]) -> Capture:
+    """The capture with its validation; values are those of a run, or where there was none, the evaluated ones."""
+    for each in () if captured.probes else probes:
+        captured = fold(captured, each)
+    return fold(captured, validation)
 
 
 def keep(folder: Path, kept: Path, captured: Capture, validation: Validation) -> str:

@@ -1,32 +1,36 @@
-"""The process that validates a case: prints the validation as JSON."""
+"""The process that validates a case: writes values of the compiled program, and the validation, as frames."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
-from ..capture.protocol.events import plain_value
-from ..capture.protocol.values import Validation
+from ..capture.protocol.events import frame_of
+from ..capture.protocol.values import Probe, Validation
+from ..capture.protocol.wire import encode
 
 
 def main(folder: str, seconds: str) -> None:
     """Validate the case in a folder."""
-    print(json.dumps(plain_value(_validation(Path(folder), float(seconds)))))
+    for event in _events(Path(folder), float(seconds)):
+        sys.stdout.buffer.write(encode(frame_of(event)))
 
 
-def _validation(folder: Path, seconds: float) -> Validation:
+def _events(folder: Path, seconds: float) -> tuple[*tuple[Probe, ...], Validation]:
     try:
+        from .observed import Observer
         from .validate import validate
     except ImportError as error:
         if error.name != "numpy":
             raise
         reason = f"evaluating needs numpy, which {sys.prefix} does not have: pip install 'shardscope[validate]'"
-        return Validation("not evaluated", reason=reason)
+        return (Validation("not evaluated", reason=reason),)
+    observer = Observer()
     try:
-        return validate(folder, seconds)
+        validation = validate(folder, seconds, observer)
     except MemoryError:
-        return Validation("not evaluated", reason="evaluating it takes more memory than there is")
+        validation = Validation("not evaluated", reason="evaluating it takes more memory than there is")
+    return (*observer.probes, validation)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from .custom_calls import Signature, signature_of, target_of, unknown
 from .element_types import Array, Value, rounded, unwritten
 from .errors import NotEvaluatedError, OutOfTimeError
 from .literals import literal
+from .observed import Observer
 from .operation import Meaning, Operation
 
 MEANINGS: dict[str, Callable[[Operation], Meaning]] = (
@@ -55,10 +57,19 @@ class Interpreter:
     """Evaluates one module.
 
     `signatures` collects those of unknown functions. `watch` is called with the result of each instruction outside of
-    computations on scalars. After `deadline`, by `time.monotonic`, evaluation stops with OutOfTimeError.
+    computations on scalars, `observer` with each execution of a collective. After `deadline`, by `time.monotonic`,
+    evaluation stops with OutOfTimeError.
     """
 
-    def __init__(self, text: str, devices: int, *, deadline: float | None = None, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        devices: int,
+        *,
+        deadline: float | None = None,
+        watch: Watch | None = None,
+        observer: Observer | None = None,
+    ) -> None:
         self.module: HloModule = parse_module(Source("module", text.encode()))
         self.devices = devices
         self.signatures: Counter[Signature] = Counter()
@@ -66,6 +77,8 @@ class Interpreter:
         """The signatures that an unknown function may have: those of the program before compilation."""
         self._deadline = deadline
         self._watch = watch
+        self._observer = observer
+        self._loops: list[tuple[str, int]] = []
         self._prepared: dict[str, list[_Step]] = {}
         self._roots: dict[str, str] = {}
         self._simple: dict[str, str | None] = {}
@@ -294,22 +307,29 @@ class Interpreter:
 
     def _communicated(self, kind: str, operation: Operation, operands: list[OnDevices]) -> OnDevices:
         if kind == "ragged-all-to-all":
-            return ragged(operation, operands)
-        if self._is_scalar:
+            found = ragged(operation, operands)
+        elif self._is_scalar:
             raise NotEvaluatedError(f"{kind} in a computation on scalars")
-        return collective(operation, kind, operands)
+        else:
+            found = collective(operation, kind, operands)
+        if self._observer is not None:
+            self._observer.collective(operation, operands, found, self._loops)
+        return found
 
     def _loop(self, instruction: Instruction, state: OnDevices) -> OnDevices:
         """`while`: devices may leave it one after another."""
         condition, body = instruction.callees["condition"][0], instruction.callees["body"][0]
         state = list(state)
-        while True:
+        for number in count():
             goes_on = [each is not None and bool(each) for each in self._call(condition, [state])]
             if not any(goes_on):
-                return state
+                break
             inside = [each if on else None for each, on in zip(state, goes_on, strict=True)]
+            self._loops.append((f"%{instruction.name}", number))
             found = self._call(body, [inside])
+            self._loops.pop()
             state = [new if on else old for new, old, on in zip(found, state, goes_on, strict=True)]
+        return state
 
     def _branches(self, instruction: Instruction, operands: list[OnDevices]) -> OnDevices:
         """`conditional`: each device takes its own branch; a number that none has means the last."""

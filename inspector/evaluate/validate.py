@@ -14,11 +14,12 @@ from .case import read_case
 from .compare import compare, folding_error, narrowest_folded, results_of
 from .errors import NotEvaluatedError
 from .interpreter import Interpreter, place_of
+from .observed import Observer
 from .size import refuse_large
 
 
-def validate(folder: Path, seconds: float) -> Validation:
-    """Evaluate the modules of a case and compare them."""
+def validate(folder: Path, seconds: float, observer: Observer | None = None) -> Validation:
+    """Evaluate the modules of a case and compare them; `observer` keeps values of the compiled one."""
     started = time.monotonic()
     deadline = started + seconds
     source = optimized = 0.0
@@ -31,9 +32,11 @@ def validate(folder: Path, seconds: float) -> Validation:
         expected = results_of(before.run(case.whole()), len(case.outputs))
         source = time.monotonic() - started
         program = "optimized program"
-        after = Interpreter(case.optimized, case.devices, deadline=deadline)
+        after = Interpreter(case.optimized, case.devices, deadline=deadline, observer=observer)
         after.allowed = before.signatures
         found = results_of(after.run(case.split()), len(case.outputs))
+        if observer is not None:
+            observer.outputs(case.outputs, found)
         optimized = time.monotonic() - started - source
         outputs = compare(case, expected, found)
     except NotEvaluatedError as gap:

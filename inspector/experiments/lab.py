@@ -16,9 +16,10 @@ from ..findings.policy import EVERYTHING, Policy
 from ..findings.rules import rule_named
 from ..findings.settled import settled
 from ..pipeline import inspect
-from ..report import Edit, Experiment, Finding, Fix, Report
+from ..report import ComparedBy, Edit, Experiment, Finding, Fix, Report
 from .allowed import obstacle
 from .edited import captured_with, devices_of
+from .evaluated import evaluated_results
 from .measured import measured
 from .pricing import Prices, prices
 from .rewrites import rewrites
@@ -40,7 +41,8 @@ MAX_AT_ONCE = 2
 """Experiments that run at the same time: each compiles, on as many fake devices as the program has."""
 
 MAX_BYTES = 2**30
-"""Limit of arguments, results and temporaries of all devices up to which programs for other devices run on CPUs."""
+"""Limit of arguments, results and temporaries of all devices up to which numbers of programs for other devices are
+compared."""
 
 MAX_FLOPS = 1e12
 
@@ -234,8 +236,8 @@ class Lab:
         after = inspect(changed, self._policy)
         numbers = compared(self._before.capture.execution, changed.execution)
         result = judged(self._before, after, (measured(self._before), measured(after)), numbers, found)
-        if result.helps and result.values == "not compared" and self._may_run_on_cpus:
-            result = _with_numbers(result, found, self._compared_on_cpus(edits))
+        if result.helps and result.values == "not compared" and self._is_small_and_elsewhere:
+            result = _with_numbers(result, found, *self._compared_here(edits))
         return result
 
     @cached_property
@@ -256,15 +258,36 @@ class Lab:
         return run is not None and run.seeded_inputs and any(each.non_finite for each in run.outputs)
 
     @cached_property
-    def _may_run_on_cpus(self) -> bool:
-        """True if a program for other devices is small enough to run on CPUs."""
+    def _is_small_and_elsewhere(self) -> bool:
+        """True of a program for other devices that is small enough to be evaluated, or to run on CPUs."""
         capture, cost = self._report.capture, self._report.cost
         memory, subject = capture.memory, capture.subject
         if not self._request.live or self._request.target == "cpu" or memory is None or cost is None or subject is None:
             return False
         size = (memory.arguments or 0) + (memory.outputs or 0) + (memory.temporaries or 0)
-        is_small = size * subject.device_count <= MAX_BYTES and cost.flops * subject.device_count <= MAX_FLOPS
-        return is_small and self._unchanged_on_cpus is not None
+        return size * subject.device_count <= MAX_BYTES and cost.flops * subject.device_count <= MAX_FLOPS
+
+    def _compared_here(self, edits: Edits) -> tuple[Comparison, ComparedBy]:
+        """Return whether the program gives the same numbers with some edits, and how that is known.
+
+        Both programs for the target are evaluated; where that cannot be, both run on as many CPU devices.
+        """
+        self._tell("comparing its numbers")
+        program = self._report.program
+        if self._evaluated is not None:
+            after = evaluated_results(self._elsewhere, lambda request: captured_with(program, request, edits))
+            if after is not None:
+                return compared(self._evaluated, after), "evaluation"
+        changed = captured_with(program, self._on_cpus, edits)
+        return compared(self._unchanged_on_cpus, None if changed is None else changed.execution), "runs on CPUs"
+
+    @cached_property
+    def _elsewhere(self) -> Request:
+        return replace(for_numbers(self._request, gentle=True), live=False)
+
+    @cached_property
+    def _evaluated(self) -> Execution | None:
+        return evaluated_results(self._elsewhere, last_capture)
 
     @cached_property
     def _on_cpus(self) -> Request:
@@ -274,22 +297,16 @@ class Lab:
 
     @cached_property
     def _unchanged_on_cpus(self) -> Execution | None:
-        self._tell("comparing its numbers, on CPUs")
         return last_capture(self._on_cpus).execution
-
-    def _compared_on_cpus(self, edits: Edits) -> Comparison:
-        """Return whether the program gives the same numbers with these edits, on as many fake CPU devices."""
-        changed = captured_with(self._report.program, self._on_cpus, edits)
-        return compared(self._unchanged_on_cpus, None if changed is None else changed.execution)
 
 
 def _helps(found: Finding) -> bool:
     return any(fix.helps for fix in found.fixes)
 
 
-def _with_numbers(done: Experiment, found: Finding | None, numbers: Comparison) -> Experiment:
+def _with_numbers(done: Experiment, found: Finding | None, numbers: Comparison, by: ComparedBy) -> Experiment:
     is_changed = numbers.values == "differ" and (found is None or found.severity != "error")
-    done = replace(done, values=numbers.values, changes=numbers.changes)
+    done = replace(done, values=numbers.values, compared_by=by, changes=numbers.changes)
     return replace(done, state="values differ", why=CHANGED) if is_changed else done
 
 

@@ -25,8 +25,9 @@ from ..report.findings import FLOPS_PER_BYTE
 LESS_FLOPS = 0.9
 """Share of the operations up to which work counts as shared."""
 
-LEAST_SHARE = 0.01
-"""Share of what the program costs from which a change is worth trying."""
+LEAST_SHARE = 0.002
+"""Share of what the program costs from which a change is worth trying: a transposed spec whose price was 0.5 % less
+saved 6 %."""
 
 START_S = 10.0
 """Seconds in which the process starts and reads the module, besides those for prices."""

@@ -66,6 +66,9 @@ def _failed(fix: Fix) -> str:
     return "; ".join(filter(None, (f"{fix.title}: {done.why}{changes}", experiment_text(done))))
 
 
+BY = {"run": "", "evaluation": " in exact arithmetic", "runs on CPUs": " on CPUs"}
+
+
 def experiment_text(done: Experiment | None) -> str:
     """`197 → 149 MiB, est. 31 → 24 ms, memory 1.0 → 1.2 GiB, values equal`: per device and step."""
     if done is None:
@@ -81,7 +84,8 @@ def experiment_text(done: Experiment | None) -> str:
     if before.memory and after.memory and not 0.99 < after.memory / before.memory < 1.01:
         parts.append(f"memory {_from_to(format_bytes(before.memory), format_bytes(after.memory))}")
     if parts or done.values != "not compared":
-        parts.append("values not compared" if done.values == "not compared" else f"values {done.values}")
+        by = BY[done.compared_by]
+        parts.append("values not compared" if done.values == "not compared" else f"values {done.values}{by}")
     return ", ".join(parts)
 
 

@@ -15,6 +15,7 @@ from .communication import Strategy, StrategyTotal
 from .findings import (
     SEVERITIES,
     Certainty,
+    ComparedBy,
     Edit,
     Experiment,
     Explanation,
@@ -56,6 +57,7 @@ __all__ = [
     "Collective",
     "CollectiveCause",
     "CollectivePart",
+    "ComparedBy",
     "Confidence",
     "Conflict",
     "ConstraintOrigin",

@@ -58,6 +58,7 @@ State = Literal["tried", "untried", "idea", "not helping", "does not trace", "va
 """States of a change: `tried` helps, an `idea` is no edit, and the last three were tried and are no fixes."""
 
 Values = Literal["equal", "close", "differ", "not compared"]
+ComparedBy = Literal["run", "evaluation", "runs on CPUs"]
 
 
 FLOPS_PER_BYTE = 2000
@@ -90,8 +91,9 @@ class Measured(Record, frozen=True):
 class Experiment(Record, frozen=True):
     """A change that was made in a copy of the source, compiled, and compared with the unchanged program.
 
-    `why` says what was in the way. `values` are those of a run on the same inputs; `changes` are the results that
-    differ, and how. `gone` and `new` are rules of which there are fewer and more findings.
+    `why` says what was in the way. `values` are those of a run on the same inputs, or for a target that is not there
+    of an evaluation of its programs, or of runs on CPUs, as `compared_by` says; `changes` are the results that differ,
+    and how. `gone` and `new` are rules of which there are fewer and more findings.
     """
 
     state: State
@@ -102,6 +104,7 @@ class Experiment(Record, frozen=True):
     changes: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+    compared_by: ComparedBy = "run"
 
     @property
     def helps(self) -> bool:

@@ -10,13 +10,15 @@ from ..report import StoryStep
 class Candidate(Record, frozen=True):
     """An edit to be tried. `is_other_data` where the script has other data with it, so that values cannot be equal.
 
-    `is_spelling` where it says the same in other words: there is nothing to compare its values with.
+    `is_spelling` where it says the same in other words: there is nothing to compare its values with. `is_last` where it
+    gives up the mode of the mesh: it is tried if nothing else helps.
     """
 
     title: str
     edits: Edits = ()
     is_other_data: bool = False
     is_spelling: bool = False
+    is_last: bool = False
 
 
 class Reason(Record, frozen=True):

@@ -10,11 +10,14 @@ from ..findings.fixes.edits import Edits, instead, together, with_keyword
 from ..report import Explanation, Fix, StoryStep
 from .explicit_specs import SPEC, Spec, axes_text, spec_of, spec_of_type, text_of, tuples, without
 from .failed import Failed
-from .operands import conditions_of, failing, operands, resharded, resharded_at, shardings
+from .operands import conditions_of, failing, indices_of, operands, resharded, resharded_at, shardings
 from .operations import with_out_sharding
 
-BROADCAST = re.compile(r"(\w+) got incompatible shardings for broadcasting: (.*)\.\s*\Z", re.DOTALL)
-ALIKE = re.compile(r"(All operands|select cases) (?:should|must) have the same shardings?[.,] ?[Gg]ot", re.DOTALL)
+ALIKE = re.compile(
+    r"(All operands|select cases) (?:should|must) have the same shardings?[.,] ?[Gg]ot"
+    r"|(\w+) got incompatible shardings for broadcasting: (.*)\.\s*\Z",
+    re.DOTALL,
+)
 ILLEGAL = re.compile(r"(\w+) operation with inputs: (\S+), (\S+) produces an illegally sharded result: (\S+)")
 CONTRACTED = re.compile(r"requires contracting dimensions to have consistent sharding, got (\(.*?\)) and (\(.*?\))\.")
 LOOKUP = re.compile(r"`\.at\[\.\.\.\]\.get\(out_sharding=\)`.*?operand=\S*?(\w+\[\S*\])\)?, indices=\S*?(\w+\[\S*\])")
@@ -30,29 +33,21 @@ SCATTER = re.compile(r"`\.at\[\.\.\.\]\.set/add.*?operand=\S*?(\w+\[\S*?\])\)?, 
 CONSTRAINT = re.compile(rf"acts as an assert.*?array sharding: {SPEC} did not match the sharding provided: {SPEC}")
 
 _SPEC = re.compile(f"spec={SPEC}")
-ORDINALS = ("first", "second", "third", "fourth")
-
-
-def explain_broadcast(failed: Failed, said: re.Match[str]) -> Explanation | None:
-    """The dimensions that the operands of an elementwise operation have sharded over other axes."""
-    specs = tuples(said[2])
-    return _unlike(failed, said[1], specs, specs) if len(specs) > 1 else None
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
 def explain_alike(failed: Failed, said: re.Match[str]) -> Explanation | None:
-    """The same for what has to be sharded alike; the cases of a select are listed last one first."""
-    specs = [spec_of(text) for text in _SPEC.findall(failed.said)]
-    if len(specs) < 2:
-        return None
-    operation = "concatenate" if said[1] == "All operands" else "select"
-    return _unlike(failed, operation, specs, specs if operation == "concatenate" else specs[::-1])
+    """Explain operands that have to be sharded alike; the cases of a select are listed last one first."""
+    specs = tuples(said[3]) if said[3] else [spec_of(text) for text in _SPEC.findall(failed.said)]
+    operation = said[2] or ("concatenate" if said[1] == "All operands" else "select")
+    return _unlike(failed, operation, specs if operation != "select" else specs[::-1]) if len(specs) > 1 else None
 
 
 def explain_illegal(failed: Failed, said: re.Match[str]) -> Explanation | None:
     """The axis that both operands keep in different dimensions: each axis can shard one dimension of the result."""
     left, right, result = (spec_of_type(text) for text in said.groups()[1:])
     if said[1] != "dot_general":
-        return _unlike(failed, said[1], (left, right), (left, right))
+        return _unlike(failed, said[1], (left, right))
     flat = [axis for dim in result for axis in dim]
     twice = [axis for axis in dict.fromkeys(flat) if flat.count(axis) > 1]
     if not twice:
@@ -80,11 +75,8 @@ def explain_contracted(failed: Failed, said: re.Match[str]) -> Explanation:
         StoryStep(f"the contracting dimension of the {which} operand is sharded over {axes_text(text)}", failed.place)
         for which, text in zip(ORDINALS, said.groups(), strict=False)
     )
-    return Explanation(
-        "the operands of the product are sharded differently in the contracting dimension",
-        steps,
-        tuple(with_out_sharding(failed)),
-    )
+    title = "the operands of the product are sharded differently in the contracting dimension"
+    return Explanation(title, steps, tuple(with_out_sharding(failed)))
 
 
 def explain_lookup(failed: Failed, said: re.Match[str]) -> Explanation:
@@ -99,15 +91,24 @@ def explain_lookup(failed: Failed, said: re.Match[str]) -> Explanation:
     return Explanation(
         "the sharding of the lookup's result is ambiguous: rows or indices have to be communicated",
         steps,
-        tuple(_looked_up(failed, dict.fromkeys((text_of(result), "P()")))),
+        tuple(_looked_up(failed, dict.fromkeys((text_of(result), "P()"))))
+        or tuple(_gathered(failed, operand, indices)),
     )
+
+
+def _gathered(failed: Failed, operand: Spec, indices: Spec) -> Iterator[Fix]:
+    """The indexed array of any other lookup, sharded as the indices only, or not at all."""
+    batch = tuple(axes if axes in indices[dim : dim + 1] else () for dim, axes in enumerate(operand))
+    for spec in dict.fromkeys((batch, ((),) * len(operand))):
+        title = f"reshard the indexed array to {text_of(spec)}: every device gathers what it looks up in"
+        yield from (Fix(title, edits) for edits in resharded(failed, 0, spec))
 
 
 def explain_update(failed: Failed, said: re.Match[str]) -> Explanation:
     """Explain an update that is sharded differently from what it updates, or from the place that it is written to."""
     specs = (spec_of_type(said[1] or said[4]), spec_of_type(said[2] or said[3]))
     if said[1]:
-        return _unlike(failed, "dynamic_update_slice", specs, specs)
+        return _unlike(failed, "dynamic_update_slice", specs)
     fixes = [Fix(f"reshard it to {text_of(specs[0])}", edits) for edits in resharded(failed, 0, specs[0])]
     for file, node in failing(failed):
         match node:
@@ -194,7 +195,7 @@ def _with_result(failed: Failed, spec: str) -> Iterator[Edits]:
                     yield with_keyword((file, node), "out_sharding", sharding)
 
 
-def _unlike(failed: Failed, operation: str, specs: Sequence[Spec], in_order: Sequence[Spec]) -> Explanation:
+def _unlike(failed: Failed, operation: str, in_order: Sequence[Spec]) -> Explanation:
     """Explain operands that have to be sharded alike, with each of them as the others are.
 
     Of an operation inside of a function of JAX's that takes one array, that array unsharded.
@@ -203,29 +204,36 @@ def _unlike(failed: Failed, operation: str, specs: Sequence[Spec], in_order: Seq
         StoryStep(f"the {which} operand is sharded as {text_of(spec)}", failed.place)
         for which, spec in zip(ORDINALS, in_order, strict=False)
     ]
-    differing = [dim for dim, axes in enumerate(zip(*specs, strict=False)) if len({*axes, ()}) > 2]
+    differing = [dim for dim, axes in enumerate(zip(*in_order, strict=False)) if len({*axes, ()}) > 2]
     where = f" in dimension {differing[0]}" if differing else ""
-    if len(list(operands(failed))) == 1:
-        whole: Spec = ((),) * len(specs[0])
+    if len(list(operands(failed))) == 1 and not list(indices_of(failed)):
+        whole: Spec = ((),) * len(in_order[0])
         title = f"reshard the argument to {text_of(whole)}: every device gathers the full value"
         fixes = [Fix(title, edits) for edits in resharded(failed, 0, whole)]
     else:
+        best = sorted(dict.fromkeys(in_order), key=lambda spec: -sum(map(bool, spec)))
         fixes = [
-            Fix(
-                f"reshard the {ORDINALS[number]} operand to {text_of(wanted)}, as the {ORDINALS[other]} one is{more}",
-                edits,
-            )
-            for number in reversed(range(min(len(in_order), 2)))
-            for other, wanted in ((1 - number, in_order[1 - number]),)
-            for more, changes in _with_condition(failed, operation, number, wanted)
+            Fix(f"reshard {names} to {text_of(wanted)}, as the {ORDINALS[in_order.index(wanted)]} one is{more}", edits)
+            for wanted in best
+            for others in ([n for n, spec in enumerate(in_order) if spec != wanted],)
+            for names in (f"the {' and the '.join(ORDINALS[n] for n in others)} operand",)
+            for more, changes in _with_condition(failed, operation, others, wanted)
             for edits in changes
         ]
     return Explanation(f"the operands of {operation} are sharded differently{where}", tuple(steps), tuple(fixes))
 
 
-def _with_condition(failed: Failed, operation: str, number: int, spec: Spec) -> Iterator[tuple[str, list[Edits]]]:
-    """Yield an operand resharded; of a select, with its condition, which has to be sharded as the cases are."""
-    changes = list(resharded(failed, number, spec))
+def _with_condition(
+    failed: Failed, operation: str, numbers: list[int], spec: Spec
+) -> Iterator[tuple[str, list[Edits]]]:
+    """Yield operands resharded; of a select, with its condition, which has to be sharded as the cases are."""
+    indices = [*indices_of(failed)] if operation == "concatenate" else []
+    each_changed = [
+        resharded_at(failed, indices[number], spec[:-1] or spec) if indices else resharded(failed, number, spec)
+        for number in numbers
+        if number < len(indices) or not indices
+    ]
+    changes = [together(*edits) for edits in zip(*each_changed, strict=False)]
     conditions = [*conditions_of(failed)] if operation == "select" else []
     for placed in conditions:
         both = [together(*each) for each in zip(resharded_at(failed, placed, spec), changes, strict=False)]

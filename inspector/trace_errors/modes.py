@@ -12,6 +12,7 @@ from ..report import Edit, StoryStep
 from .candidates import Candidate, Reason
 from .explicit_specs import spec_of, text_of
 from .problem import Problem, argument_of, without_keyword
+from .sizes import BATCH
 
 NOT_EXPLICIT = re.compile(
     r"passed to (?P<function>\w+) cannot contain axis names that are of type Auto or Manual\. Got PartitionSpec:"
@@ -168,9 +169,30 @@ def explain_mapped(problem: Problem, said: re.Match[str]) -> Reason:
 
 
 def automatic(problem: Problem) -> Iterator[Candidate]:
-    """The mesh with automatic axes, if they are explicit: JAX then chooses the shardings of all operations."""
+    """The call, and at last the mesh, with automatic axes, if they are explicit: JAX then chooses the shardings."""
     if any("Explicit" in each.types for each in problem.arguments):
+        yield from _automatic_call(problem)
         yield from _types(problem, "Auto")
+
+
+def _automatic_call(problem: Problem) -> Iterator[Candidate]:
+    """The expression that failed with automatic axes, its result sharded as an array is in its first dimension."""
+    arrays = [each for each in problem.arguments if each.kind in ("array", "tracer")]
+    firsts = list(dict.fromkeys(each.spec[0] for each in arrays if each.spec and each.spec[0]))
+    firsts.sort(key=lambda axes: not any(map(BATCH.match, axes)))
+    places = [each for n, each in enumerate(problem.expressions[:2]) if not n or "vmap" in ast.unparse(each[1])]
+    for first in [*firsts[:2], ()]:
+        spec = text_of((first,) if first else ())
+        for file, node in places:
+            named = dict.fromkeys(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+            used = [name for name in named if name != "self" and any(name == each.root for each in arrays)]
+            if used:
+                names = ", ".join(used)
+                before = f"jax.sharding.auto_axes(lambda {names}: "
+                title = (
+                    f"let the compiler shard this expression alone, and its result as {spec}: jax.sharding.auto_axes"
+                )
+                yield Candidate(title, wrapped((file, node), before, f", out_sharding=jax.{spec})({names})"))
 
 
 def _types(problem: Problem, kind: str) -> Iterator[Candidate]:
@@ -188,4 +210,4 @@ def _types(problem: Problem, kind: str) -> Iterator[Candidate]:
         text = f"(jax.sharding.AxisType.{kind},) * {count}"
         now = next((each.value for each in node.keywords if each.arg == "axis_types"), None)
         edits = instead((file, now), text) if now is not None else with_keyword((file, node), "axis_types", text)
-        yield Candidate(title, edits)
+        yield Candidate(title, edits, is_last=kind == "Auto")

@@ -78,6 +78,21 @@ def conditions_of(failed: Failed) -> Iterator[Placed]:
                 yield file, condition
 
 
+def indices_of(failed: Failed) -> Iterator[Placed]:
+    """Yield the arrays by which an expression that failed indexes."""
+    for file, node in failing(failed):
+        match node:
+            case (
+                ast.Subscript(slice=ast.Tuple(elts=several))
+                | ast.Call(
+                    func=ast.Attribute(
+                        value=ast.Subscript(value=ast.Attribute(attr="at"), slice=ast.Tuple(elts=several))
+                    )
+                )
+            ):
+                yield from ((file, each) for each in several if not isinstance(each, ast.Slice | ast.Constant))
+
+
 def failing(failed: Failed) -> Iterator[Placed]:
     """Yield the innermost expression of the user's that failed."""
     for frame in failed.failure.stack[:1]:

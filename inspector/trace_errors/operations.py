@@ -8,8 +8,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from ..catalog.spellings import FUNCTIONS, functions_of
-from ..findings.fixes.calls import nodes_of
-from ..findings.fixes.edits import axes_text, extent, instead, wrapped
+from ..findings.fixes.calls import function_around, holds, name_of, nodes_of
+from ..findings.fixes.edits import axes_text, extent, instead, together, wrapped
 from ..report import Explanation, Fix, StoryStep
 from . import explicit_specs
 from .carries import axes_in
@@ -96,14 +96,10 @@ def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -
 
 def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
     """A product of explicit types of which the sharding of the result is not said."""
-    step = StoryStep(
-        f"both operands are sharded over {explicit_specs.axes_text(said[1])} in the contracting dimension", failed.place
-    )
-    return Explanation(
-        "the sharding of the product is ambiguous: each device may get the full sum, or its own block",
-        (step,),
-        tuple(with_out_sharding(failed)),
-    )
+    over = explicit_specs.axes_text(said[1])
+    step = StoryStep(f"both operands are sharded over {over} in the contracting dimension", failed.place)
+    title = "the sharding of the product is ambiguous: each device may get the full sum, or its own block"
+    return Explanation(title, (step,), tuple(with_out_sharding(failed)))
 
 
 def with_out_sharding(failed: Failed) -> Iterator[Fix]:
@@ -112,8 +108,12 @@ def with_out_sharding(failed: Failed) -> Iterator[Fix]:
         operands = [each for each in call.args if not isinstance(each, ast.Constant)]
         for spec in _result_specs(failed, call, operands):
             for sharding in _over_meshes(spec, operands):
-                text = f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"
-                yield Fix(_WORDS.format(spec), instead((file, call), text))
+                yield Fix(_WORDS.format(spec), instead((file, call), _product(call, sharding)))
+        for sharding in _over_meshes("P()", operands):
+            every = together(
+                *(instead((file, each), _product(each, sharding)) for each in _products_beside(failed, file, call))
+            )
+            yield Fix("request the full sums of all products here, with out_sharding", every)
         yield Fix(_WORDS.format("P()"))
         return
     for frame in failed.failure.stack[:1]:
@@ -129,8 +129,29 @@ def with_out_sharding(failed: Failed) -> Iterator[Fix]:
     yield Fix(_WORDS.format("P()"))
 
 
-PRODUCTS = ("dot", "matmul", "einsum", "dot_general", "tensordot")
+PRODUCTS = ("dot", "vdot", "matmul", "einsum", "dot_general", "tensordot")
 _WORDS = "request the full sums, sharded as {}, with out_sharding"
+
+
+def _products_beside(failed: Failed, file: str, call: ast.Call) -> list[ast.Call]:
+    """All products of the function that a product is in, but those around others, or with a sharding."""
+    around = function_around(failed.program, file, call.lineno)
+    calls = [node for node in nodes_of(failed.program, file) if isinstance(node, ast.Call)]
+    here = [each for each in calls if name_of(each.func) in PRODUCTS and around is not None and holds(around[1], each)]
+    return [
+        each
+        for each in here
+        if not any(other is not each and other in ast.walk(each) for other in here)
+        if not any(keyword.arg == "out_sharding" for keyword in each.keywords)
+    ]
+
+
+def _product(call: ast.Call, sharding: str) -> str:
+    """A product with the sharding of its result, which `vdot` does not take."""
+    if name_of(call.func) == "vdot" and len(call.args) == 2:
+        one, other = map(ast.unparse, call.args)
+        return f"jax.numpy.dot(jax.numpy.conj({one}), {other}, out_sharding={sharding})"
+    return f"{ast.unparse(call)[:-1]}, out_sharding={sharding})"
 
 
 def _result_specs(failed: Failed, node: ast.expr, operands: Sequence[ast.expr]) -> Iterator[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import instead, wrapped
 from ..report import Edit, StoryStep
 from .candidates import Candidate, Reason
 from .explicit_specs import spec_of, text_of
-from .problem import Argument, Problem, without_keyword
+from .problem import Argument, Problem, trimmed, without_keyword
 
 DEVICES = re.compile(
     r"Received incompatible devices for jitted computation\. Got argument (?P<one>\S+) of (?P<function>\S+) with shape"
@@ -71,7 +71,7 @@ def explain_required(problem: Problem, said: re.Match[str]) -> Reason:
     wanted, given = (spec_of(said[name] or said[f"{name}2"] or "") for name in ("wanted", "spec"))
     shape = tuple(int(each) for each in re.findall(r"\d+", said["shape"] or said["shape2"] or ""))
     alike = [each for each in problem.arguments if each.kind == "array" and each.shape == shape]
-    near = [each for each in alike if each.spec is not None and _trimmed(each.spec) == _trimmed(given)]
+    near = [each for each in alike if each.spec is not None and trimmed(each.spec) == trimmed(given)]
     argument = said["path"] or next((each.name for each in (*near, *alike)), "")
     what = argument or f"an argument of shape {shape}"
     is_single = bool(said["path"]) and said["spec2"] is None
@@ -92,11 +92,6 @@ def explain_required(problem: Problem, said: re.Match[str]) -> Reason:
         words = f"require {text_of(given)}, as {what} is sharded"
         candidates += [] if is_single else [Candidate(words, instead(placed, problem.spec_like(placed[1], given)))]
     return Reason(title, argument, (step,), tuple(candidates))
-
-
-def _trimmed(spec: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    count = max((number + 1 for number, entry in enumerate(spec) if entry), default=0)
-    return tuple(map(tuple, spec[:count]))
 
 
 def _moved(
@@ -216,6 +211,8 @@ def explain_donated_twice(problem: Problem, said: re.Match[str]) -> Reason:
                 values = list(items)
             case ast.Call(args=args, keywords=keywords):
                 values = [*args, *(each.value for each in keywords)]
+            case ast.Assign(targets=[ast.Name()], value=ast.Name() as second):  # a second name for one value
+                values = [second, second]
         seen: set[str] = set()
         for value in values:
             text = ast.unparse(value)
@@ -223,10 +220,5 @@ def explain_donated_twice(problem: Problem, said: re.Match[str]) -> Reason:
                 edits = wrapped((file, value), "jax.tree.map(jnp.copy, ", ")")
                 candidates.append(Candidate(f"copy {text}, so that its arrays are donated once", edits))
             seen.add(text)
-    for file, node in problem.nodes:  # a second name for one value
-        match node:
-            case ast.Assign(targets=[ast.Name()], value=ast.Name(id=text) as value):
-                edits = wrapped((file, value), "jax.tree.map(jnp.copy, ", ")")
-                candidates.append(Candidate(f"copy {text}, so that its arrays are donated once", edits))
     step = StoryStep("the same array occurs twice among the donated arguments", problem.place)
     return Reason("two donated arguments share one buffer", "", (step,), (*candidates, *_without_donation(problem, "")))

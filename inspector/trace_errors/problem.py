@@ -193,11 +193,11 @@ class Problem:
 
     def specs(self, wanted: Sequence[Sequence[str]]) -> Iterator[tuple[str, ast.Call]]:
         """The places where such a spec is written, those at the error first: also as the names for a helper."""
-        shortest = _trimmed(wanted)
+        shortest = trimmed(wanted)
         helpers = (node.name for _, node in self.nodes if isinstance(node, ast.FunctionDef)) if shortest else ()
         for file, call in self.calls(*SPECS, self.spec_name, *helpers):
             entries = entries_of(call)
-            if entries is not None and (entries == list(wanted) or _trimmed(entries) == shortest):
+            if entries is not None and (entries == list(wanted) or trimmed(entries) == shortest):
                 yield file, call
 
     def statement(self, placed: tuple[str, ast.AST]) -> ast.stmt | None:
@@ -238,7 +238,8 @@ class Problem:
         )
 
 
-def _trimmed(spec: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+def trimmed(spec: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """The entries of a spec without empty ones at its end."""
     entries = [tuple(each) for each in spec]
     while entries and not entries[-1]:
         entries.pop()

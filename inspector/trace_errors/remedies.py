@@ -55,6 +55,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
 
 MAX_RUNS = 24
 MAX_SECONDS = 150.0
+MAX_LAST_SECONDS = 40.0
 MAX_DEPTH = 4
 """Errors in a row, each of which an edit ends."""
 
@@ -106,13 +107,19 @@ class Search:
     def __init__(self, runner: Runner, script: str, tell: Callable[[str], None]) -> None:
         self._runner, self._script, self._tell = runner, script, tell
         self._until = time.monotonic() + MAX_SECONDS
-        self._runs = 0
+        self._runs_left = 0
         self._seen: set[tuple[tuple[str, bytes], ...]] = {()}
         self.stopped: list[_Solution] = []
         """Edits that end an error, but with which the script meets one that is not known."""
 
     def solutions(self, problem: Problem, reason: Reason) -> Iterator[_Solution]:
-        """Yield the edits with which it runs: single ones first, then those that end one error after the other."""
+        """Yield the edits with which it runs: single ones first, then several, and those that give up its mode last."""
+        for is_last in (False, True):
+            self._runs_left, self._until = MAX_RUNS, max(self._until, time.monotonic() + is_last * MAX_LAST_SECONDS)
+            candidates = tuple(each for each in reason.candidates if each.is_last is is_last)
+            yield from self._in_breadth(problem, replace(reason, candidates=candidates))
+
+    def _in_breadth(self, problem: Problem, reason: Reason) -> Iterator[_Solution]:
         waiting: list[tuple[Problem, Reason, tuple[Candidate, ...]]] = [(problem, reason, ())]
         for depth in range(MAX_DEPTH):
             following: list[tuple[Problem, Reason, tuple[Candidate, ...]]] = []
@@ -126,7 +133,9 @@ class Search:
                     elif _is_another(here.run, run):
                         after = Problem(run, texts, self._script)
                         reason_after = reason_of(after)
-                        if reason_after is None or not any(each.edits for each in reason_after.candidates):
+                        if reason_after is None or not any(
+                            each.edits and not each.is_last for each in reason_after.candidates
+                        ):
                             self.stopped.append(_Solution(done, texts, run))
                         else:
                             following.append((after, reason_after, done))
@@ -134,7 +143,7 @@ class Search:
 
     def _untried(self, problem: Problem, reason: Reason) -> Iterator[tuple[Candidate, Texts]]:
         for candidate in reason.candidates:
-            texts = changed(problem, candidate)
+            texts = None if candidate.is_last and problem.texts else changed(problem, candidate)
             key = tuple(sorted((texts or {}).items()))
             if texts is not None and key not in self._seen:
                 self._seen.add(key)
@@ -142,9 +151,9 @@ class Search:
 
     def _run(self, texts: Texts) -> Run | None:
         """The result of a run; None where there were enough."""
-        if self._runs >= MAX_RUNS or time.monotonic() > self._until:
+        if not self._runs_left or time.monotonic() > self._until:
             return None
-        self._runs += 1
+        self._runs_left -= 1
         self._tell("trying a change")
         return self._runner.run(texts)
 

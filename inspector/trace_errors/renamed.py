@@ -1,15 +1,16 @@
 """Names that JAX no longer has: scripts for older versions of it, rewritten for this one.
 
-What took their places is said in JAX's change log (https://docs.jax.dev/en/latest/changelog.html). All that a file
-has of such names is rewritten at once: each of them would be the next error.
+All that a file has of such names is rewritten at once: each of them would be the next error.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from importlib import resources
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, extent, instead, together, with_keyword
@@ -27,84 +28,11 @@ MISSING = re.compile(
     r"|arr\.(?P<buffers>device_buffers?) has been deprecated|'\w*(?P<device>Device)' object is not callable"
 )
 
-RENAMED: Mapping[str, str] = {
-    "jax.abstract_arrays.ShapedArray": "jax.core.ShapedArray",
-    "jax.config.config": "jax.config",
-    "jax.core.get_aval": "jax.typeof",
-    "jax.experimental.PartitionSpec": "jax.sharding.PartitionSpec",
-    "jax.experimental.export": "jax.export",
-    "jax.experimental.maps.Mesh": "jax.sharding.Mesh",
-    "jax.experimental.maps.mesh": "jax.sharding.Mesh",
-    "jax.experimental.optimizers": "jax.example_libraries.optimizers",
-    "jax.experimental.pjit.PartitionSpec": "jax.sharding.PartitionSpec",
-    "jax.experimental.pjit.with_sharding_constraint": "jax.lax.with_sharding_constraint",
-    "jax.experimental.shard.auto_axes": "jax.sharding.auto_axes",
-    "jax.experimental.shard.explicit_axes": "jax.sharding.explicit_axes",
-    "jax.experimental.shard.reshard": "jax.sharding.reshard",
-    "jax.experimental.stax": "jax.example_libraries.stax",
-    "jax.interpreters.pxla.Mesh": "jax.sharding.Mesh",
-    "jax.interpreters.pxla.PartitionSpec": "jax.sharding.PartitionSpec",
-    "jax.interpreters.xla.DeviceArray": "jax.Array",
-    "jax.lax.pvary": "jax.lax.pcast",
-    "jax.lib.xla_bridge.device_count": "jax.device_count",
-    "jax.lib.xla_bridge.get_backend": "jax.extend.backend.get_backend",
-    "jax.linear_util": "jax.extend.linear_util",
-    "jax.numpy.DeviceArray": "jax.Array",
-    "jax.numpy.alltrue": "jax.numpy.all",
-    "jax.numpy.cumproduct": "jax.numpy.cumprod",
-    "jax.numpy.fix": "jax.numpy.trunc",
-    "jax.numpy.in1d": "jax.numpy.isin",
-    "jax.numpy.product": "jax.numpy.prod",
-    "jax.numpy.round_": "jax.numpy.round",
-    "jax.numpy.row_stack": "jax.numpy.vstack",
-    "jax.numpy.sometrue": "jax.numpy.any",
-    "jax.numpy.trapz": "jax.numpy.trapezoid",
-    "jax.random.KeyArray": "jax.Array",
-    "jax.random.PRNGKeyArray": "jax.Array",
-    "jax.sharding.MeshPspecSharding": "jax.sharding.NamedSharding",
-    "jax.sharding.use_mesh": "jax.set_mesh",
-    "jax.tree_flatten": "jax.tree.flatten",
-    "jax.tree_leaves": "jax.tree.leaves",
-    "jax.tree_map": "jax.tree.map",
-    "jax.tree_multimap": "jax.tree.map",
-    "jax.tree_structure": "jax.tree.structure",
-    "jax.tree_unflatten": "jax.tree.unflatten",
-    "jax.tree_util.tree_multimap": "jax.tree.map",
-    **{
-        f"jax.core.{name}": f"jax.extend.core.{name}"
-        for name in ("ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "Var", "jaxpr_as_fun")
-    },
-}
-"""Functions, classes and modules under their old names and their new ones."""
-
-ADVICE: Mapping[str, str] = {
-    "jax.experimental.global_device_array": "every jax.Array is global now: jax.make_array_from_callback makes one",
-    "jax.experimental.host_callback": "jax.pure_callback and jax.experimental.io_callback call back to the host",
-    "jax.experimental.maps.xmap": "jax.shard_map maps over axes of a mesh, jax.vmap over others",
-    "jax.experimental.sharded_jit": "jax.jit takes in_shardings and out_shardings",
-    "jax.sharding.OpShardingSharding": "jax.sharding.NamedSharding says it by the axes of a mesh",
-    "jax.sharding.PositionalSharding": (
-        "jax.NamedSharding(jax.make_mesh((2, 4), ('x', 'y')), jax.P('x', 'y')) shards dimensions over axes of a mesh"
-    ),
-    "jax.xla_computation": "jax.jit(f).lower(*args).compiler_ir('hlo') gives the HLO of a function",
-}
-"""Names whose place nothing took that means the same."""
-
-MODULES = (
-    "jax.abstract_arrays",
-    "jax.experimental.global_device_array",
-    "jax.experimental.host_callback",
-    "jax.experimental.maps",
-    "jax.experimental.shard",
-    "jax.lib.xla_bridge",
-)
-"""Modules that are gone, whose names are elsewhere."""
-
-KEYWORDS: Mapping[str, Mapping[str, str]] = {
-    "jax.shard_map": {"check_rep": "check_vma"},
-    "jax.experimental.pjit.pjit": {"in_axis_resources": "in_shardings", "out_axis_resources": "out_shardings"},
-    "jax.numpy.clip": {"a_min": "min", "a_max": "max"},
-}
+_TABLES = tomllib.loads(resources.files(__package__).joinpath("renamed.toml").read_text("utf-8"))
+RENAMED: Mapping[str, str] = _TABLES["renamed"]
+ADVICE: Mapping[str, str] = _TABLES["advice"]
+MODULES: Sequence[str] = _TABLES["modules"]["gone"]
+KEYWORDS: Mapping[str, Mapping[str, str]] = _TABLES["keywords"]
 
 _PLACED = "jax.device_put({}, jax.sharding.NamedSharding(jax.sharding.Mesh({}, 'd'), jax.sharding.PartitionSpec('d')))"
 _STACKED: Mapping[str, str] = {

@@ -13,6 +13,7 @@ from ..report import Edit, StoryStep
 from ..units import plural
 from .candidates import Candidate, Reason
 from .explicit_specs import spec_of, text_of
+from .modes import automatic
 from .problem import ARRAYS, SPECS, Problem, entries_of, without_keyword
 from .sizes import placed_by_leaf, placements
 
@@ -205,7 +206,7 @@ def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:
     """Explain an axis that the mesh does not have."""
     axis, axes = said["axis"], tuple(re.findall(r"'(\w+)'", said["axes"]))
     if not axes:
-        return explain_no_mesh(problem, said)
+        return _explain_library(problem, axis) or explain_no_mesh(problem, said)
     if "manual" in said[0] and problem.mesh_of([axis]) is not None:
         return _explain_automatic(problem, said, axis, axes)
     taken = {each for entry in spec_of(said["spec"]) for each in entry}
@@ -214,7 +215,7 @@ def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:
     constants = [
         (file, node)
         for file, node in problem.nodes
-        if isinstance(node, ast.Constant) and node.value == axis and not _is_key(problem, file, node)
+        if isinstance(node, ast.Constant) and node.value == axis and not _is_key(problem, node)
     ]
     at = {(file, id(node)) for file, call in problem.specs(spec_of(said["spec"])) for node in ast.walk(call)}
     here = [placed for placed in constants if (placed[0], id(placed[1])) in at]
@@ -230,6 +231,16 @@ def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:
     where = said["spec"] if "specs" in said["spec"] else text_of(spec_of(said["spec"]))
     title = f"{axis!r}, in {where}, is not an axis of the mesh"
     return Reason(title, "", (step,), tuple(candidates))
+
+
+def _explain_library(problem: Problem, axis: str) -> Reason | None:
+    """Explain a function of JAX's that names an axis of a batch, where it has lost the mesh."""
+    placed = next(iter(problem.expressions), None)
+    candidates = tuple(automatic(problem)) if problem.mesh_of([axis]) is not None else ()
+    if placed is None or not candidates or re.search(r"\bP\(|Spec\(|Sharding\(", ast.unparse(placed[1])):
+        return None
+    step = StoryStep(f"a batch is sharded over {axis!r}, and the operations inside have no rule for it", problem.place)
+    return Reason(f"{ast.unparse(placed[1])} does not support explicit axes here", "", (step,), candidates)
 
 
 def _explain_automatic(problem: Problem, said: re.Match[str], axis: str, axes: Sequence[str]) -> Reason:
@@ -251,16 +262,12 @@ def _explain_automatic(problem: Problem, said: re.Match[str], axis: str, axes: S
     return Reason(title, axis, (step,), tuple(candidates))
 
 
-def _is_key(problem: Problem, file: str, node: ast.AST) -> bool:
+def _is_key(problem: Problem, node: ast.AST) -> bool:
     """Return whether a text is a subscript, as in `batch["data"]`, or a key of a dict."""
-    for at, other in problem.nodes:
-        if at == file:
-            match other:
-                case ast.Subscript(slice=found) if found is node:
-                    return True
-                case ast.Dict(keys=keys) if node in keys:
-                    return True
-    return False
+    keys = (
+        other.keys if isinstance(other, ast.Dict) else [getattr(other, "slice", None)] for _, other in problem.nodes
+    )
+    return any(node in each for each in keys)
 
 
 def alike(one: str, other: str) -> float:

@@ -30,6 +30,7 @@ IN_SPECS = re.compile(
 )
 _AXIS_SIZE = re.compile(r"'(\w+)': (\d+)")
 BATCH = re.compile(r"^(data|batch|dp|ddp|replica\w*|d|x|i|devices?|fsdp)$")
+MAPS = ("map", "tree_map", "map_with_path", "tree_map_with_path")
 WEIGHT = re.compile(r"kernel|weight|bias|param|embed|scale|\bw\d*\b|\bb\d*\b|head", re.IGNORECASE)
 
 
@@ -76,10 +77,7 @@ class _Uneven:
     @property
     def _is_of_tree(self) -> bool:
         """True of a function that is called for each leaf of a tree."""
-        return any(
-            isinstance(node, ast.Call) and name_of(node.func) in ("map", "tree_map", "map_with_path")
-            for _, node in self.problem.expressions
-        )
+        return any(isinstance(node, ast.Call) and name_of(node.func) in MAPS for _, node in self.problem.expressions)
 
     @property
     def is_weight(self) -> bool:
@@ -192,14 +190,25 @@ def _condition(uneven: _Uneven, leaf: str) -> str:
     return f"{leaf}.ndim > {uneven.dim} and {size}"
 
 
-PLACING = ("device_put", "make_array_from_process_local_data", "make_array_from_callback", "with_sharding_constraint")
+PLACING = (
+    "device_put",
+    "make_array_from_process_local_data",
+    "make_array_from_callback",
+    "with_sharding_constraint",
+    "filter_shard",
+)
 
 
 def placements(problem: Problem) -> Iterator[tuple[str, ast.Call, ast.expr]]:
     """The call in the user's frames that places or constrains a value, and its sharding."""
     for file, call in problem.calls(*PLACING):
         name = name_of(call.func)
-        keyword = {"device_put": "device", "with_sharding_constraint": "shardings"}.get(name, "sharding")
+        keywords = {
+            "device_put": "device",
+            "with_sharding_constraint": "shardings",
+            "filter_shard": "device_or_shardings",
+        }
+        keyword = keywords.get(name, "sharding")
         given = argument_of(call, 0 if name == "make_array_from_process_local_data" else 1, keyword)
         if given is not None:
             yield file, call, given
@@ -207,8 +216,14 @@ def placements(problem: Problem) -> Iterator[tuple[str, ast.Call, ast.expr]]:
 
 
 def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
-    """Each leaf of a tree sharded if it can be."""
+    """Each leaf of a tree sharded if it can be: where it is placed, or in the function that makes its sharding."""
     problem = uneven.problem
+    title = f"shard the leaves whose dimension {uneven.dim} the devices divide, and keep the others whole"
+    for file, call in problem.specs(uneven.spec):
+        for leaf in _leaf_of(problem, file, call):
+            otherwise = problem.spec_like(call, _with_entry(uneven, ()))
+            chosen = f"({ast.unparse(call)} if {_condition(uneven, leaf)} else {otherwise})"
+            yield Candidate(title, instead((file, call), chosen))
     for file, call, sharding in placements(problem):
         values = call.args[1:] if name_of(call.func) == "make_array_from_process_local_data" else call.args
         if not values:
@@ -219,7 +234,6 @@ def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
         if isinstance(sharding, ast.Call) and name_of(sharding.func) == "NamedSharding" and sharding.args:
             mesh = ast.unparse(sharding.args[0])
         otherwise = f"{problem.named('NamedSharding')}({mesh}, {spec}())"
-        title = f"shard the leaves whose dimension {uneven.dim} the devices divide, and keep the others whole"
         is_leaf = any(each.name == subject for each in problem.arguments)
         if is_leaf:
             chosen = f"{text} if {_condition(uneven, subject)} else {otherwise}"
@@ -229,12 +243,26 @@ def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
             yield Candidate(title, placed_by_leaf(file, call, values[0], sharding, chosen))
 
 
+def _leaf_of(problem: Problem, file: str, call: ast.Call) -> Iterator[str]:
+    """The last parameter of a function around a spec that is called for each leaf of a tree."""
+    nodes = [node for at, node in problem.nodes if at == file]
+    mapped = [each.args[0] for each in nodes if isinstance(each, ast.Call) and each.args and name_of(each.func) in MAPS]
+    names = {each.id for each in mapped if isinstance(each, ast.Name)}
+    functions = [node for node in nodes if node in mapped or getattr(node, "name", "") in names]
+    for node in functions:
+        if isinstance(node, ast.Lambda | ast.FunctionDef) and node.args.args and call in ast.walk(node):
+            yield node.args.args[-1].arg
+
+
 def placed_by_leaf(file: str, call: ast.Call, tree: ast.expr, sharding: ast.expr, chosen: str) -> Edits:
     """The placement of a tree as one of each leaf, with a sharding that is chosen for it."""
     texts = {id(tree): "leaf", id(sharding): chosen}
     named = [*(("", each) for each in call.args), *((f"{each.arg}=", each.value) for each in call.keywords)]
     given = ", ".join(f"{name}{texts.get(id(each), ast.unparse(each))}" for name, each in named)
-    return instead((file, call), f"jax.tree.map(lambda leaf: {ast.unparse(call.func)}({given}), {ast.unparse(tree)})")
+    placed = f"{ast.unparse(call.func)}({given})"
+    if name_of(call.func) == "filter_shard":  # its trees have functions among their leaves
+        placed += " if isinstance(leaf, jax.Array) else leaf"
+    return instead((file, call), f"jax.tree.map(lambda leaf: {placed}, {ast.unparse(tree)})")
 
 
 def _by_rows(uneven: _Uneven) -> Iterator[Candidate]:

@@ -20,7 +20,6 @@ EXPLAINERS: tuple[tuple[re.Pattern[str], _Explain], ...] = (
     (operations.UNBOUND, operations.explain_unbound),
     (specs.TOO_LONG, specs.explain_too_long),
     (operations.AMBIGUOUS, operations.explain_explicit),
-    (explicit.BROADCAST, explicit.explain_broadcast),
     (explicit.ALIKE, explicit.explain_alike),
     (explicit.ILLEGAL, explicit.explain_illegal),
     (explicit.CONTRACTED, explicit.explain_contracted),

@@ -11,8 +11,8 @@ from ..findings.fixes.edits import instead
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed
 from .operands import all_resharded, resharded
+from .operations import PRODUCTS
 
-PRODUCTS = ("dot", "matmul", "einsum", "dot_general", "tensordot")
 OTHER_AXES = re.compile(r"unreduced axes should be equal to.*?unreduced axes=(.*?) and contracting spec=(\(.*?\))\s*\Z")
 UNLIKE = re.compile(
     r"contracting dims should be sharded identically.*?lhs_contracting_spec=(.*), rhs_contracting_spec=(.*)"
@@ -53,11 +53,8 @@ def explain_unlike(failed: Failed, said: re.Match[str]) -> Explanation:
         StoryStep(f"the contracting dimension of the {which} operand is sharded over {axes}", failed.place)
         for which, axes in zip(("first", "second"), sides, strict=True)
     ]
-    return Explanation(
-        "partial sums require both operands to be sharded alike in the contracting dimension",
-        tuple(steps),
-        (Fix("reshard one operand in the contracting dimension like the other"),),
-    )
+    title = "partial sums require both operands to be sharded alike in the contracting dimension"
+    return Explanation(title, tuple(steps), (Fix("reshard one operand in the contracting dimension like the other"),))
 
 
 def explain_one_side(failed: Failed, said: re.Match[str]) -> Explanation:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
 
 from ..capture.model import Capture
 from ..capture.protocol.values import Compared, Difference, Probe
 from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..ir.program import Program
 from ..ir.types import JaxType
-from ..report import Divergence, ProbedValue, SourcePosition, VariableVariance
+from ..report import Collective, Divergence, ProbedValue, SourcePosition, VariableVariance
 
 Pair = tuple[str, str]
 """A value's name and an axis."""
@@ -93,18 +96,59 @@ class _Search:
                         )
 
 
-def place_probes(capture: Capture, text: JaxprText | None) -> tuple[ProbedValue, ...]:
-    """The probes in the order in which they were taken; those of a jaxpr that is not there have no equation."""
+def place_probes(
+    program: Program, text: JaxprText | None, collectives: Sequence[Collective]
+) -> tuple[ProbedValue, ...]:
+    """The probes in the order in which they were taken.
+
+    Those of a jaxpr that is not there have no equation. Those of the evaluated program get the coordinates of their
+    devices in the program's mesh.
+    """
     places = {} if text is None else {place.id: place for place in text.equations}
-    return tuple(_placed(probe, capture, text, places) for probe in capture.probes)
+    compiled = {f"%{each.name}": each for each in collectives if each.stage == "hlo"}
+    capture = program.capture
+    found = []
+    for probe in capture.probes:
+        if capture.execution is None and probe.when != "argument" and not probe.axes:
+            probe = _in_mesh(probe, program)
+        collective = compiled.get(probe.path[0]) if probe.path else None
+        found.append(_placed(probe, capture, text, places) if collective is None else _of_collective(probe, collective))
+    return tuple(found)
+
+
+def _in_mesh(probe: Probe, program: Program) -> Probe:
+    """A probe of partitions, with the ids of their devices and their coordinates in the first mesh that has them."""
+    subject = program.capture.subject
+    assignment = () if subject is None else subject.device_assignment
+    mesh = next((mesh for mesh in program.meshes if mesh.size == program.partitions), None)
+    sizes = () if mesh is None else tuple(size for _, size in mesh.axes)
+    order = range(program.partitions) if mesh is None or mesh.device_ids is None else mesh.device_ids
+    places = dict(zip(order, product(*map(range, sizes)), strict=False))
+    shards = tuple(
+        replace(
+            shard,
+            device=assignment[shard.device] if 0 <= shard.device < len(assignment) else shard.device,
+            coordinates=places.get(shard.device, ()),
+        )
+        for shard in probe.shards
+    )
+    return replace(probe, axes=() if mesh is None else tuple(name for name, _ in mesh.axes), shards=shards)
+
+
+def _of_collective(probe: Probe, collective: Collective) -> ProbedValue:
+    axes = tuple(str(axis) for axis in collective.axes or ())
+    is_one = len(collective.result_types if probe.when == "after" else collective.operand_types) == 1
+    name = probe.path[0] if is_one else f"{probe.path[0]}[{probe.position}]"
+    return ProbedValue(probe, JaxType(probe.type), name, collective.kind, axes, collective.source)
 
 
 def _placed(probe: Probe, capture: Capture, text: JaxprText | None, places: dict[str, EquationPlace]) -> ProbedValue:
     type = JaxType(probe.type)
     if not probe.path:
         values = capture.arguments if probe.when == "argument" else capture.outputs
-        known = 0 <= probe.position < len(values)
-        name = values[probe.position].path if known else f"{probe.when} {probe.position}"
+        value = values[probe.position] if 0 <= probe.position < len(values) else None
+        name = f"{probe.when} {probe.position}" if value is None else value.path
+        type = type if probe.type or value is None else JaxType(value.type)
         return ProbedValue(probe, type, name, "", (), SourcePosition())
     place = places.get(probe.path[-1])
     if place is None or text is None:

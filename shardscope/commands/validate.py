@@ -62,7 +62,7 @@ def add_validation_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> ExitCode:
     """Validate for each target, and return the worst result."""
     if (Path(options.function) / PROGRAM).exists():
-        found = evaluated(Path(options.function), options.seconds)
+        found, _ = evaluated(Path(options.function), options.seconds)
         _write(_text(found), options)
         return CODES[found.status]
     settings = settings_of(options.function)

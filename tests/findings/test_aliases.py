@@ -9,6 +9,7 @@ from shardscope.inspector.findings.fixes.aliases import resolve
 
 FILE = """
 import jax
+global mesh
 from functools import partial
 from jax import lax
 from jax.lax import psum, pmean as mean, with_sharding_constraint as wsc

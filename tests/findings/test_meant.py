@@ -60,20 +60,29 @@ def step(cache, x):
     return {"k": cache["k"] + x}, jnp.sum(x)
 
 
-cache = jax.jit(make, out_shardings=rows)() if "meant" in sys.argv else jax.jit(make)()
+@jax.jit
+def evaluate(cache):
+    return jnp.sum(jnp.tanh(cache["k"]) ** 2)
+
+
+make = make if "eager" in sys.argv else jax.jit(make, out_shardings=rows if "meant" in sys.argv else None)
+cache = make()
 for _ in range(3):
     cache, total = step(cache, jax.device_put(jnp.ones((64, 32)), rows))
+evaluate(cache if "meant" in sys.argv else jax.device_get(cache))
 """
 
 
-def test_what_a_program_without_arguments_makes_on_one_device_is_found(tmp_path: Path) -> None:
+def test_what_is_made_on_one_device_or_evaluated_there_is_found(tmp_path: Path) -> None:
+    """By a program without arguments, or outside of jit; the other program receives it from the host."""
     script = tmp_path / "decode.py"
     script.write_text(CACHE)
     found = {}
-    for argv in ((), ("meant",)):
+    for argv in ((), ("eager",), ("meant",)):
         report = inspect(last_capture(Request(str(script), argv=argv, devices=8, live=False)))
         found[argv] = [(each.rule, each.subject) for each in report.findings if each.rule in RULES]
-    assert found == {(): [("SS38", "cache['k']")], ("meant",): []}
+    on_one_device = [("SS32", "cache['k']"), ("SS38", "cache['k']")]
+    assert found == {(): on_one_device, ("eager",): on_one_device, ("meant",): []}
 
 
 def test_a_program_that_only_gathers_is_meant_to(tmp_path: Path) -> None:

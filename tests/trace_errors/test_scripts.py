@@ -61,6 +61,9 @@ PROGRAMS = {
     "optimizer_tree": ("jstep(params", "in_shardings=(param_sharding, None, named"),
     "pipeline_stages": ("lax.switch(", "pcast(jnp.ones(x.shape, x.dtype), ('stage', 'data'), to='varying')"),
     "larger_mesh": ("make_mesh", "jax.make_mesh((2, 4), "),
+    "sharded_leaves": ("out_shardings=shardings", "(P('fsdp') if leaf.ndim > 0 and leaf.shape[0] % 8 == 0 else P())"),
+    "explicit_products": ("jnp.vdot(r, r)", "(2 * jax.numpy.dot(jax.numpy.conj(r), r, out_sharding=jax.P()) + 1)"),
+    "library_in_vmap": ("jnp.searchsorted(own, row)", "jax.sharding.auto_axes(lambda "),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""

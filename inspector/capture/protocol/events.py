@@ -309,17 +309,25 @@ class OtherPrograms:
 
 @dataclass(frozen=True, slots=True)
 class OtherResult:
-    """A result of another program of the script: its path and type, and the spec that it came out with, if any."""
+    """A result or argument of another program of the script: its path and type, and the spec that it has, if any.
+
+    Results of a program that has arguments, none of them sharded, are `is_aside`: they may be placed afterwards.
+    """
 
     program: str
     path: str
     type: str
     spec: str
+    is_argument: bool = False
+    is_aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OtherResults:
-    """The large results of the first calls of the others that have several devices, or arguments sharded over them."""
+    """The large results of the first calls of the others.
+
+    And the arguments of earlier programs of the captured function, and of those that compute on one device.
+    """
 
     values: tuple[OtherResult, ...]
 

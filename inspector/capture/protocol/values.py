@@ -92,7 +92,9 @@ class Probe:
     """One value on each device, at one place and in one iteration.
 
     `path` are the ids of the equation and of those around it, outermost first; empty for an argument or an output of
-    the function, of which `position` is the number, as it is of operands (`before`) and results (`after`).
+    the function, of which `position` is the number, as it is of operands (`before`) and results (`after`). In a
+    program that was evaluated, not run, the path is the name of a compiled collective, `%all-reduce.1`, floats are
+    float64, and `device` of a shard is its partition.
     `iteration` counts in the loops `loops` from 0, in the order in which they run. `shape` is one shard's. `elements`
     are the bits of a part of each shard, the shards one after another, row-major: from `start`, of `extent`; they are
     empty where there would have been too many.

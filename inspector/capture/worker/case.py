@@ -34,27 +34,30 @@ MAX_BYTES = 1 << 30
 
 def write_case(
     folder: str, program: TracedProgram, lowered: Any, executable: Any, devices: Sequence[Any], seed: int,
-    dump: str | None,
+    dump: str | None, *, gentle: bool = False,
 ) -> None:  # fmt: skip
     """Write the case of a compiled program to a folder, or why there is none.
 
-    `dump` is the folder with the module after each pass of the compiler, if that is wanted too.
+    `dump` is the folder with the module after each pass of the compiler, if that is wanted too. Arguments without
+    values get random ones, which `gentle` keeps in the range of second moments and of weights of sums.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     try:
-        _write(place, program, lowered, executable, list(devices), seed)
+        _write(place, program, lowered, executable, list(devices), seed, gentle=gentle)
         if dump is not None:
             shutil.copytree(dump, place / PASSES, dirs_exist_ok=True)
     except Exception as error:  # of JAX's private parts any may have moved
         (place / UNAVAILABLE).write_text(f"{type(error).__name__}: {error}")
 
 
-def _write(place: Path, program: TracedProgram, lowered: Any, executable: Any, devices: list[Any], seed: int) -> None:
+def _write(
+    place: Path, program: TracedProgram, lowered: Any, executable: Any, devices: list[Any], seed: int, *, gentle: bool
+) -> None:
     lowering = lowered._lowering
     constants = list(getattr(lowering, "const_args", ()))
     leaves = list(program.leaves[: len(program.arguments)])
-    given = [*constants, *(arg_spec.concrete(leaf, seed, index) for index, leaf in enumerate(leaves))]
+    given = [*constants, *(arg_spec.concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves))]
     paths = [*("a constant" for _ in constants), *(value.path for value in program.arguments)]
     kept = sorted(lowering.compile_args["kept_var_idx"])
     if kept and kept[-1] >= len(given):

@@ -96,7 +96,7 @@ def record(
         )
         table = send_traced(program, started, subject, channel)
         _refuse_unknown(request.probe, table)
-        closed_over = callables.sharded_constants(traced.jaxpr, found.function)
+        closed_over = callables.sharded_constants(call, found.function)
         if closed_over and call.implicit_jit is None:
             channel.send(ClosedOver(closed_over))
         if call.implicit_jit is not None:
@@ -108,7 +108,8 @@ def record(
             return
         values.take_flat_arguments(traced)
         passes = EVERY_PASS if request.passes or request.case_passes else PASSES
-        case = None if request.case is None else CaseRequest(request.case, request.seed, request.case_passes)
+        wanted = (request.seed, request.gentle, request.case_passes)
+        case = None if request.case is None else CaseRequest(request.case, *wanted)
         compiled = send_compiled(program, table, subject, channel, workspace, topology, passes, case)
         if topology is None and request.live:
             channel.enter("run")

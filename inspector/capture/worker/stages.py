@@ -39,11 +39,12 @@ class CompiledProgram(NamedTuple):
 
 
 class CaseRequest(NamedTuple):
-    """The folder for the files of a validation, the seed of the values of abstract arguments, and whether the modules
-    after all passes are among them."""
+    """The folder for the files of a validation, the seed of the values of abstract arguments, whether these are gentle,
+    and whether the modules after all passes are among the files."""
 
     folder: str
     seed: int
+    gentle: bool
     passes: bool
 
 
@@ -97,7 +98,8 @@ def send_compiled(
         from .case import write_case  # few captures are validated
 
         executable = compiled.executable if topology is not None else compiled.runtime_executable()
-        write_case(case.folder, program, lowered, executable, devices, case.seed, folder if case.passes else None)
+        dump = folder if case.passes else None
+        write_case(case.folder, program, lowered, executable, devices, case.seed, dump, gentle=case.gentle)
     send_actual(program.arguments, program.outputs, compiled, channel, subject.mesh_of(len(devices)))
     memory = memory_of(compiled)
     if memory is not None:

@@ -27,7 +27,8 @@ def _aliases(tree: ast.Module) -> dict[str, ast.expr]:
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     )
     found: dict[str, ast.expr] = {}
-    modules = {alias.asname or alias.name for node in tree.body for alias in getattr(node, "names", ())}
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {alias.asname or alias.name for node in imports for alias in node.names}
     for node in tree.body:
         match node:
             case ast.ImportFrom(module="jax.lax"):

@@ -5,38 +5,55 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ...capture.model import Value
+from ...capture.model import OtherResult, Value
 from ...communication.weights import weights_of
+from ...ir.pytree_paths import Leaf, counterparts
 from ...ir.types import ArrayType, jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_bytes, known_sum, plural, with_more
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
-Typed = tuple[Value, ArrayType]
+Typed = tuple[Value | OtherResult, ArrayType]
 
 
 def check(report: Report) -> Iterator[Finding]:
     """A program for one device of a script with a mesh of more."""
     subject, capture = report.capture.subject, report.capture
-    if subject is None or len(subject.device_assignment) != 1 or capture.failure is not None:
-        return
-    sizes = {mesh: math.prod(axis.size for axis in mesh.axes) for mesh in subject.meshes}
+    sizes = {mesh: math.prod(axis.size for axis in mesh.axes) for mesh in subject.meshes} if subject else {}
     mesh = max(sizes, key=lambda each: sizes[each], default=None)
-    if mesh is None or sizes[mesh] == 1:
+    if subject is None or mesh is None or sizes[mesh] == 1 or capture.failure is not None:
+        return
+    axes = ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
+    if len(subject.device_assignment) != 1:
+        for function, others in _beside(report):
+            yield _found(function, others, sizes[mesh], axes, ("is", "not sharded"))
         return
     trained = weights_of(report.program)
     arguments = sorted(_large(capture.arguments), key=lambda each: (each[0].path in trained, -(each[1].bytes or 0)))
     results = sorted(_large(capture.outputs), key=lambda each: -(each[1].bytes or 0))
     is_free = any("'" in (each.spec or "") for each, _ in arguments)
     if values := results if is_free else arguments or results:
-        axes = ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
         what = ("depends", "on no argument") if is_free else ("is", "not sharded")
         yield _found(
             subject.function, values, sizes[mesh], axes, what if arguments else ("has", "no requested sharding")
         )
 
 
-def _large(values: Sequence[Value]) -> list[Typed]:
+def _beside(report: Report) -> Iterator[tuple[str, list[Typed]]]:
+    """The script's programs that compute on one device with arguments that this one has on all: an evaluation."""
+    arguments = _large(report.capture.arguments)
+    shared = [Leaf(each.path, type) for each, type in arguments if each.spec is not None]
+    programs: dict[str, list[OtherResult]] = {}
+    for each in report.capture.other_results:
+        if each.is_argument and report.capture.subject and each.program != report.capture.subject.function:
+            programs.setdefault(each.program, []).append(each)
+    for program, others in programs.items():
+        values = sorted(_large(others), key=lambda each: -(each[1].bytes or 0))
+        if counterparts(shared, [Leaf(each.path, type) for each, type in values]):
+            yield program, values
+
+
+def _large(values: Sequence[Value | OtherResult]) -> list[Typed]:
     typed = [(each, jax_type(each.type)) for each in values]
     return [(each, type) for each, type in typed if (type.elements or 0) >= MIN_SPLIT_ELEMENTS]
 

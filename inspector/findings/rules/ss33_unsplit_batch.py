@@ -1,4 +1,4 @@
-"""SS33: a batch that every device of a data-parallel axis computes whole."""
+"""SS33: a mesh axis that splits nothing: a batch that each device computes whole, or parameters that all hold."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ....parsers.sharding_syntax.mesh import AxisRef
 from ...collectives.context import context_of
 from ...communication.axis_use import argument_kinds
 from ...report import Finding, FindingPlace, Report, ShardedValue
-from ...units import with_more
-from ..rule import Rule, advice, finding
+from ...units import format_bytes, with_more
+from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
 OF_DATA = re.compile(r"(?i)(?:.*_)?(?:data|batch|dp|ddp|fsdp|zero|replica|replicas)(?:_.*)?")
 """Names of axes that are for batches: `data`, `fsdp`, `dp_shard`."""
@@ -19,17 +19,22 @@ SPLITTING = ("argument", "constraint", "shard_map input")
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """Each axis for data of a program that trains, over which no value is split in its first dimension."""
+    """Each axis for data of a program that trains, over which no batch is split, and each axis that splits nothing."""
     arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
     kinds = {each.name: kind for kind, each, _ in argument_kinds(report.program, arguments)}
     batch = [each for each in arguments if kinds[each.name] == "data" and each.type.shape and each.type.shape[0] > 1]
-    if not batch or not context_of(report.program).differentiated or "parameters" not in kinds.values():
-        return
+    weights = [each for each in arguments if kinds[each.name] != "data" and _is_large(each)]
+    trains = context_of(report.program).differentiated and "parameters" in kinds.values()
     data = {each.value for each in report.shardings if kinds.get(each.name, "data") == "data"}
     split = {name for each in report.shardings if each.value in data for name in _splitting(each)}
-    for name, size in {axis for each in batch if each.sharding for axis in each.sharding.mesh.axes}:
-        if size > 1 and OF_DATA.fullmatch(name) and name not in split:
-            yield _found(batch, name, size)
+    used = {axis.name for each in report.shardings if each.sharding for axis in each.sharding.sharded}
+    used |= {axis.name for each in report.collectives for axis in each.axes or ()}
+    for name, size in dict.fromkeys(axis for each in arguments if each.sharding for axis in each.sharding.mesh.axes):
+        if OF_DATA.fullmatch(name):
+            if size > 1 and batch and name not in (split if trains else used):
+                yield _found(batch, name, size, is_batch=True)
+        elif size > 1 and name not in used and weights:
+            yield _found(weights, name, size, is_batch=False)
 
 
 def _splitting(value: ShardedValue) -> Iterator[str]:
@@ -41,23 +46,32 @@ def _splitting(value: ShardedValue) -> Iterator[str]:
         yield from (axis.name for axis in dim.axes)
 
 
-def _found(batch: list[ShardedValue], axis: str, size: int) -> Finding:
-    batch = sorted(batch, key=lambda each: -(each.type.bytes or 0))
-    first, rows = batch[0], (batch[0].type.shape or (0,))[0]
-    names, verb = with_more(first.name, len(batch)), "are" if len(batch) > 1 else "is"
-    divides = "" if rows % size == 0 else f", whose {rows} rows do not divide by {size},"
+def _is_large(value: ShardedValue) -> bool:
+    return len(value.type.shape or ()) > 1 and (value.type.elements or 0) >= MIN_SPLIT_ELEMENTS
+
+
+def _found(values: list[ShardedValue], axis: str, size: int, *, is_batch: bool) -> Finding:
+    values = sorted(values, key=lambda each: -(each.type.bytes or 0))
+    first, rows = values[0], (values[0].type.shape or (0,))[0]
+    names, verb = with_more(first.name, len(values)), "are" if len(values) > 1 else "is"
+    divides = f", whose {rows} rows do not divide by {size}," if is_batch and rows % size else ""
+    held = format_bytes(sum(each.type.bytes or 0 for each in values))
+    computes = f"all {rows} rows, {size} times what it needs to" if is_batch else f"{held} of the same"
+    message = f"{names}{divides} {verb} whole on every device: {axis}={size} splits no batch"
+    if not is_batch:
+        message = f"{axis}={size} splits nothing: {names} {verb} whole on every device"
     return finding(
         RULE,
         FindingPlace(first.name, first.source, first.stage, first.span),
-        f"{names}{divides} {verb} whole on every device: {axis}={size} splits no batch",
+        message,
         confidence="likely",
         subject=first.name,
         axes=(AxisRef(axis),),
         evidence=(
-            ("data", ", ".join(f"{each.name} {each.type} as {each.spec}" for each in batch[:6])),
-            ("each device computes", f"all {rows} rows, {size} times what it needs to"),
+            ("whole", ", ".join(f"{each.name} {each.type} as {each.spec}" for each in values[:6])),
+            ("each device computes" if is_batch else "each device holds", computes),
         ),
-        fixes=advice(f"place it as NamedSharding(mesh, P({axis!r})), by jax.device_put or in_shardings"),
+        fixes=advice(f"place it as NamedSharding(mesh, P({axis!r})), by jax.device_put or jit's in_shardings"),
     )
 
 
@@ -65,11 +79,14 @@ RULE = Rule(
     id="SS33",
     slug="unsplit-batch",
     severity="warning",
-    finds="A training step whose mesh has an axis for data that splits no batch.",
+    finds="A mesh axis that splits nothing: a training step whose axis for data splits no batch, or another axis over"
+    " which no parameter, and no other value, is split.",
     why="Each device of the axis computes the whole batch: results are right, and nothing is faster. A host array in"
-    " the place of a sharded one is enough, or a spec that names another axis.",
+    " the place of a sharded one is enough, or a spec that names another axis. Parameters come out whole if the jit"
+    " that makes them has no out_shardings: a model's annotations, as by nn.with_partitioning, shard nothing alone.",
     proof="The shardings after propagation of arguments that are not trained, of constraints and of a shard_map's"
-    " inputs. Axes for data are known by their names: data, batch, dp, fsdp, replica.",
+    " inputs; for other axes, of all values, and the axes of the collectives. Axes for data are known by their names:"
+    " data, batch, dp, fsdp, replica.",
     faulty="step(params, x)  # x is a numpy.ndarray",
     repaired="""step(params, jax.device_put(x, NamedSharding(mesh, P("data"))))""",
     check=check,

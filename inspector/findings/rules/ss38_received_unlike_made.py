@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from ...capture.model import OtherResult
 from ...communication.weights import weights_of
@@ -10,7 +10,7 @@ from ...ir.pytree_paths import Leaf, counterparts
 from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
-from ..rule import Rule, advice, finding
+from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
 Pair = tuple[ShardedValue, OtherResult, str]
 """An argument, the result of another program that it is, or was, and the names of all arguments that may be it."""
@@ -19,14 +19,17 @@ Pair = tuple[ShardedValue, OtherResult, str]
 def check(report: Report) -> Iterator[Finding]:
     """The arguments received whole, and those that were made whole."""
     subject = report.capture.subject
-    made = [each for each in report.capture.other_results if subject is None or each.program != subject.function]
+    function = "" if subject is None else subject.function.rpartition(".")[-1]
+    others = report.capture.other_results
+    made = [each for each in others if not each.is_argument and each.program != function]
     arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
     inputs = [Leaf(each.name, each.type) for each in arguments]
     makers: dict[str, list[Pair]] = {}
     for number, found in counterparts(inputs, [Leaf(each.path, jax_type(each.type)) for each in made]).items():
         argument = arguments[found[0]]
         # A path without keys says nothing: it has the type of the argument, and of no other.
-        if Leaf(made[number].path, None).keys or argument.name in weights_of(report.program):
+        is_known = bool(Leaf(made[number].path, None).keys) or argument.name in weights_of(report.program)
+        if argument.requested is None or (is_known and not made[number].is_aside):
             names = " or ".join(arguments[each].name for each in found)
             makers.setdefault(argument.name, []).append((argument, made[number], names))
     received, whole = [], []
@@ -37,9 +40,32 @@ def check(report: Report) -> Iterator[Finding]:
             whole.append(pairs[-1])
         elif split and not is_split:
             received.append(split[-1])
+    known = {pair[0].name for pair in whole}
+    before = {each.path for each in others if each.is_argument and each.program == function and not _is_split(each)}
+    whole += [
+        _first_call(each, function) for each in _unsharded_at_first(report, arguments, before) if each.name not in known
+    ]
     for pairs in (received, whole):
         if pairs:
             yield _found(sorted(pairs, key=lambda pair: -(pair[0].type.bytes or 0)), is_received=pairs is received)
+
+
+def _unsharded_at_first(
+    report: Report, arguments: Sequence[ShardedValue], before: Container[str]
+) -> Iterator[ShardedValue]:
+    """The state that the program shards because other arguments are, and that is given without a sharding at first."""
+    if any(each.requested is not None and each.sharding and each.sharding.sharded for each in arguments):
+        for each in arguments:
+            is_split = each.sharding is not None and bool(each.sharding.sharded)
+            is_large = (each.type.elements or 0) >= MIN_SPLIT_ELEMENTS
+            is_given_whole = each.requested is None or each.name in before
+            if is_split and is_large and is_given_whole and each.name in weights_of(report.program):
+                yield each
+
+
+def _first_call(argument: ShardedValue, function: str) -> Pair:
+    call = OtherResult(f"the first call of {function}", argument.name, str(argument.type), "", is_argument=True)
+    return argument, call, argument.name
 
 
 def _is_split(result: OtherResult) -> bool:
@@ -60,8 +86,11 @@ def _found(pairs: list[Pair], *, is_received: bool) -> Finding:
         message = f"{names} {'are' if several else 'is'} whole on every device: {made.program} makes {them} {made.spec}"
         fix = f"place it as it was made: jax.device_put({argument.name}, NamedSharding(mesh, {made.spec}))"
     else:
-        message = f"{names} {'are' if several else 'is'} sharded, but {made.program} makes {them} {_whole(made)}"
+        verb, how = ("receives", "unsharded") if made.is_argument else ("makes", _whole(made))
+        message = f"{names} {'are' if several else 'is'} sharded, but {made.program} {verb} {them} {how}"
         fix = f"have {made.program} make it as {argument.spec}, by jit's out_shardings"
+        if made.is_argument:
+            fix = f"make it as {argument.spec}: jnp.zeros(..., device=sharding), or device_put before the first call"
     return finding(
         RULE,
         FindingPlace(argument.name, argument.source, argument.stage, argument.span),

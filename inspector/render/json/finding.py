@@ -59,12 +59,14 @@ class Sent(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """The program without and with the edits of a finding; `values` are those of a run, `changes` what differs."""
+    """The program without and with the edits of a finding; `values` are compared by a run on the target, or where that
+    is not there by an evaluation of its programs, or by runs on CPUs; `changes` is what differs."""
 
     why: str
     before: Sent
     after: Sent
     values: Values
+    compared_by: Literal["run", "evaluation", "runs on CPUs"]
     changes: list[str]
 
 

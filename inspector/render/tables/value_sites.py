@@ -49,11 +49,18 @@ def value_sites(report: Report) -> Table:
             Column("from", 10, 4),
         ),
         rows=rows,
-        empty_text=not_run(report) or "No per-device values recorded; rerun with --probe all.",
+        empty_text=_no_values(report),
         total=len(sites),
         selection=lambda number: ProbePlace(number) if isinstance(number, int) else None,
         first=next((number for number, row in enumerate(rows) if row.cells[0]), 0),
     )
+
+
+def _no_values(report: Report) -> str:
+    subject, why = report.capture.subject, not_run(report)
+    if why and subject is not None and subject.target != "cpu":
+        return f"{why} With --validate, its values are evaluated."
+    return why or "No per-device values recorded; rerun with --probe all."
 
 
 def _name(iteration: Iteration) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from types import MethodType, ModuleType
+from types import CodeType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -191,20 +191,22 @@ def _named_by_position(
     return found
 
 
-def sharded_constants(jaxpr: Any, function: Any) -> tuple[Value, ...]:
-    """The arrays in a closed jaxpr that are sharded, by the names that the traced function has for them."""
-    held = [array for array in jaxpr.consts if isinstance(array, jax.Array) and not array.is_fully_replicated]
-    names = _names_of(function, {id(array) for array in held}) if held else {}
+def sharded_constants(call: Traceable, function: Any) -> tuple[Value, ...]:
+    """The sharded arrays among a program's constants, by the names that the function or a static argument has."""
+    held = [
+        array for array in call.traced.jaxpr.consts if isinstance(array, jax.Array) and not array.is_fully_replicated
+    ]
+    given = zip(parameter_names(call.signature, len(call.args)), call.args, strict=False)
+    names = _names_of([("", function), *given], {id(array) for array in held}) if held else {}
     return tuple(
         Value(names.get(id(array), f"constant {number}"), type_text(jax.typeof(array)), spec_text(array.sharding))
         for number, array in enumerate(held)
     )
 
 
-def _names_of(function: Any, wanted: set[int]) -> dict[int, str]:
-    """Names of arrays, by id, in the variables of a function, and in those of functions and objects among them."""
+def _names_of(level: list[tuple[str, Any]], wanted: set[int]) -> dict[int, str]:
+    """Names of arrays, by id, in the variables of functions, and in those of functions and objects among them."""
     found: dict[int, str] = {}
-    level: list[tuple[str, Any]] = [("", function)]
     for _ in range(MAX_REACH):
         following: list[tuple[str, Any]] = []
         for name, value in level:
@@ -224,7 +226,9 @@ def _variables_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield from (("self", value.__self__), ("", value.__func__))
     elif code is not None:
         used = attribute(value, "__globals__") or {}
-        yield from ((each, used[each]) for each in code.co_names if each in used)
+        inner = [each for each in code.co_consts if is_a(each, CodeType)]
+        names = (each for part in (code, *inner) for each in part.co_names)
+        yield from ((each, used[each]) for each in names if each in used)
         cells = zip(code.co_freevars, attribute(value, "__closure__") or (), strict=False)
         yield from ((each, held) for each, cell in cells if (held := _content(cell)) is not None)
     elif not is_a(value, (type, ModuleType, jax.Array)):

@@ -41,6 +41,9 @@ MIN_CALLS = 3
 MIN_ELEMENTS = 1024
 """Elements of a result that other programs may receive otherwise than it was made."""
 
+MIN_FLOPS = 0.01
+"""Share of the chosen program's operations from which another one computes, and does not only fill or print."""
+
 MIN_SECONDS = 2.0
 """Seconds without a new program after which it does; or half of the time until the last, if that is longer."""
 
@@ -162,8 +165,7 @@ class _Observer:
             call = self.mapped or self._operation_that_sends(executable)
         call = None if call is None else _weakly(call)
         self.seen[program.number] = _Seen(program, call, Context.current(), executable, self.mapped is not None)
-        is_split = program.devices > 1 or any("'" in (each.spec or "") for each in program.arguments)
-        if not program.internal and (is_split or not program.arguments) and "closed_jaxpr" in lowering.arguments:
+        if not program.internal and "closed_jaxpr" in lowering.arguments:
             self.seen[program.number].paths = tuple(paths_of(lowering)[1])
 
     def called(self, number: int, results: Any) -> None:
@@ -219,12 +221,24 @@ def _results(seen: _Seen, results: Any) -> Iterator[OtherResult]:
 
     from ..program.avals import spec_text, type_text
 
+    given = seen.program.arguments
+    is_split = seen.program.devices > 1 or any("'" in (each.spec or "") for each in given)
     leaves = jax.tree.leaves(results)
     if len(leaves) == len(seen.paths):
         for path, leaf in zip(seen.paths, leaves, strict=True):
             if leaf.size >= MIN_ELEMENTS:
                 spec = spec_text(leaf.sharding) or ""
-                yield OtherResult(seen.program.name, path, type_text(jax.typeof(leaf)), spec)
+                yield OtherResult(
+                    seen.program.name, path, type_text(jax.typeof(leaf)), spec, is_aside=bool(given) and not is_split
+                )
+
+
+def _received(seen: _Seen, chosen: _Seen) -> Iterator[OtherResult]:
+    """The arguments of an earlier program of the chosen function, or of one that computes on one device."""
+    computes = seen.program.devices == 1 and seen.flops >= MIN_FLOPS * chosen.flops
+    if not seen.program.internal and (seen.program.name == chosen.program.name or computes):
+        for each in seen.program.arguments:
+            yield OtherResult(seen.program.name, each.path, each.type, each.spec or "", is_argument=True)
 
 
 def _loaded(executable: Any) -> Any:
@@ -371,7 +385,7 @@ class Costliest:
             if each is not chosen and not (each.is_mapped and chosen.is_mapped)
         )
         self.channel.send(OtherPrograms(others))
-        made = (result for each in ranked if each is not chosen for result in each.results)
+        made = (value for each in ranked if each is not chosen for value in (*each.results, *_received(each, chosen)))
         self.channel.send(OtherResults(tuple(dict.fromkeys(made))))
         with chosen.context.again():
             self._call(chosen.call, _revived(chosen.call), observer)
