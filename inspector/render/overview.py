@@ -123,8 +123,9 @@ def attention(report: Report) -> Iterator[Cell]:
         yield Piece(f"sizes of {of} over all devices are unknown: the text does not say how many there are", "warning")
     if peak is not None and peak.fits is False:
         yield Piece(f"does not fit: {format_bytes(peak.bytes)} of {format_bytes(peak.capacity)} per device", "error")
-    if report.divergences and all(found.severity != "error" for found in report.findings):
-        first = [found for found in report.divergences if found.is_first]
+    known = {found.subject for found in report.findings}
+    first = [found for found in report.divergences if found.is_first and found.value not in known]
+    if first and all(found.severity != "error" for found in report.findings):
         names = _listed([f"{found.value} over {found.axis}" for found in first])
         yield Piece(f"declared equal on all devices, but values differ: {names}", "error")
     unequal = [report.probes[number] for number in unequal_copies(report.capture.probes)]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from ...report import Divergence, Finding, FindingPlace, Report, VariableVariance
+from ...ir.types import JaxType
+from ...report import Divergence, Finding, FindingPlace, Report, Severity, VariableVariance
 from ..rule import Rule, advice, finding
 from ..support.jaxpr_flow import Flow, flow_of
 
 DECLARED = ("type", "inferred")
+
+WITHOUT_GRADIENT = re.compile(r"(bool|pred|u?int\d+|[iu]\d+|s\d+)\Z")
+"""Element types of numbers without a gradient."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -16,19 +21,27 @@ def check(report: Report) -> Iterator[Finding]:
     flow = flow_of(report)
     if flow is None:
         return
-    seen = set()
+    hidden = {(value.value, axis) for value in report.variance for axis in value.hidden}
+    differing = {(d.value, d.axis) for d in report.divergences}
+    leaves = not _results(flow).isdisjoint(name for name, _ in hidden | differing)
     for divergence in report.divergences:
         if divergence.is_first and divergence.declared in DECLARED:
-            seen.add((divergence.value, divergence.axis))
-            yield _differs(flow, divergence)
-    hidden: set[tuple[str, str]] = set()
-    for value in report.variance:
-        hidden |= {(value.value, axis) for axis in value.hidden}
-    differing = {(d.value, d.axis) for d in report.divergences}
+            yield _differs(flow, divergence, _severity(divergence.type, leaves=leaves))
     for value in report.variance:
         for axis in value.hidden:
-            if (value.value, axis) not in seen | differing and _begins(flow, value, axis, hidden):
-                yield _may_differ(flow, value, axis)
+            if (value.value, axis) not in differing and _begins(flow, value, axis, hidden):
+                yield _may_differ(flow, value, axis, _severity(value.type, leaves=leaves))
+
+
+def _results(flow: Flow) -> set[str]:
+    """The values that leave a shard_map."""
+    mapped = (place.equation for place in flow.text.equations if place.equation.shard_map is not None)
+    return {name for each in mapped for _, body in each.bodies for name in flow.text.program.jaxprs[body].outputs}
+
+
+def _severity(type: JaxType, *, leaves: bool) -> Severity:
+    """A note of integers that stay inside, as those that a sort of varying keys permutes: they have no gradient."""
+    return "info" if not leaves and WITHOUT_GRADIENT.match(type.array.dtype) else "error"
 
 
 def _begins(flow: Flow, value: VariableVariance, axis: str, hidden: set[tuple[str, str]]) -> bool:
@@ -37,13 +50,14 @@ def _begins(flow: Flow, value: VariableVariance, axis: str, hidden: set[tuple[st
     return made is not None and not any((name, axis) in hidden for name in made.equation.inputs)
 
 
-def _differs(flow: Flow, found: Divergence) -> Finding:
+def _differs(flow: Flow, found: Divergence, severity: Severity) -> Finding:
     one, other = (*found.devices, *found.devices)[:2] if found.devices else (0, 0)
     return finding(
         RULE,
         _place(flow, found.equation, found.value),
         f"{found.value} is typed invariant over {found.axis}, but differs between devices {one} and {other}",
         confidence="proved",
+        severity=severity,
         subject=found.value,
         axes=(found.axis,),
         evidence=(
@@ -55,13 +69,15 @@ def _differs(flow: Flow, found: Divergence) -> Finding:
     )
 
 
-def _may_differ(flow: Flow, value: VariableVariance, axis: str) -> Finding:
+def _may_differ(flow: Flow, value: VariableVariance, axis: str, severity: Severity) -> Finding:
+    what = "a predicate" if value.primitive in ("cond", "while") else "another operand"
     entry = next((entry for entry in value.entered if entry.axis == axis), None)
     return finding(
         RULE,
         _place(flow, value.equation, value.value),
-        f"{value.value} is typed invariant over {axis}, but a predicate that varies over {axis} decides it",
+        f"{value.value} is typed invariant over {axis}, but {what} that varies over {axis} decides it",
         confidence="likely",
+        severity=severity,
         subject=value.value,
         axes=(axis,),
         related=() if entry is None else (_place(flow, entry.equation, entry.by),),
@@ -96,7 +112,8 @@ RULE = Rule(
     " differ, and which copy is read is arbitrary. JAX derives the type of a cond or while from its branches and"
     " carries, not from the predicate.",
     proof="`proved` by a run: two devices hold different bits. `likely` if a predicate or a loop bound varies over the"
-    " axis, and the type of the result does not.",
+    " axis, and the type of the result does not. A note of integers if no such value leaves the shard_map: JAX types"
+    " what a sort permutes by each operand alone.",
     faulty="rate = lax.cond(jnp.sum(block) > 10, lambda r: r / 2, lambda r: r, rate)  # out_specs=P()",
     repaired='rate = lax.pmean(jnp.where(jnp.sum(block) > 10, rate / 2, rate), "x")',
     check=check,
