@@ -54,25 +54,6 @@ STRATEGIES = ("fsdp_tp:forward", "fsdp_tp:grad", "megatron:forward", "data_paral
 """Their implicit communication is what their shardings are for."""
 
 
-ADVISED = {"grad_accumulation:automatic": (set(), {"batch"}), "transformer:train_step": ({"model"}, {"data", "model"})}
-"""Axes over which a sum of each sample can be avoided by sharding a matmul otherwise, and those over which one cannot.
-
-Gradients are sums over the batch's axis; the layers contract over that of tensor parallelism.
-"""
-
-
-@pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 compiles some of them otherwise")
-@pytest.mark.parametrize("function", ADVISED)
-def test_gradients_cannot_be_sharded_otherwise(sample: SampleCapture, function: str) -> None:
-    report = replace(inspect(sample(function)), lists_implicit=True)
-    axes: dict[bool, set[str]] = {True: set(), False: set()}
-    for each in ss23_implicit_communication.check(report):
-        if any("reduces partial sums" in text for _, text in each.evidence):
-            is_advised = any("unsharded" in fix.title for fix in each.fixes)
-            axes[is_advised].update(map(str, each.axes))
-    assert (axes[True], axes[False]) == ADVISED[function]
-
-
 @pytest.mark.skipif(jax.__version_info__ < (0, 7, 2), reason="XLA does not say it")
 def test_what_a_finding_quotes_is_told_once(sample: SampleCapture) -> None:
     report = inspect(sample("full_rematerialization:faulty"))
