@@ -31,8 +31,9 @@ def check(report: Report) -> Iterator[Finding]:
     used |= {axis.name for each in report.collectives for axis in each.axes or ()}
     for name, size in dict.fromkeys(axis for each in arguments if each.sharding for axis in each.sharding.mesh.axes):
         if OF_DATA.fullmatch(name):
-            if size > 1 and batch and name not in (split if trains else used):
-                yield _found(batch, name, size, is_batch=True)
+            whole = batch if trains else list(filter(_is_large, batch))
+            if size > 1 and whole and name not in (split if trains else used):
+                yield _found(whole, name, size, is_batch=True)
         elif size > 1 and name not in used and weights:
             yield _found(weights, name, size, is_batch=False)
 
