@@ -56,6 +56,7 @@ PROGRAMS = {
     "loader_of_trainer": ("batch", "jax.tree.map(lambda leaf: jax.device_put(leaf, self.batch_sharding if"),
     "lstm_carry": ("lax.scan(", "pcast(jnp.zeros(xs.shape[1:]), ('data',), to='varying'), jax.lax.pcast("),
     "rules_table": ("NamedSharding(MESH", '"wi": ("embed", None)'),
+    "constraint_in_step": ("x = jax.lax.with", "x = jax.sharding.reshard(x,"),
     "required_weight": ("self.apply(self.weight", "self.sharding(None, 'mdl'))\n"),
     "evaluation_mesh": ("return [metrics(", "with jax.set_mesh(eval_mesh): return [metrics("),
     "optimizer_tree": ("jstep(params", "in_shardings=(param_sharding, None, named"),

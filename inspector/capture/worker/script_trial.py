@@ -203,6 +203,9 @@ def _watch_shardings(jax: Any, values: _Values) -> None:
     jax.jit = watched(jax.jit, ("in_shardings", "out_shardings"))
     jax.shard_map = watched(jax.shard_map, ("in_specs",))
     jax.lax.with_sharding_constraint = watched(jax.lax.with_sharding_constraint, ("shardings",))
+    for module in jax, jax.sharding:
+        if hasattr(module, "reshard"):
+            module.reshard = watched(module.reshard, ("out_shardings",))
 
 
 def _is_spec(value: Any) -> bool:
