@@ -66,16 +66,17 @@ def _moved(
     """
     file, call = summand
     scopes = [node for node in around(program, summand) if isinstance(node, ast.FunctionDef | ast.Module)]
-    body = scopes[0] if len(scopes) > 1 else None
-    returned = [node.value for node in getattr(body, "body", ()) if isinstance(node, ast.Return)]
-    loop = next(_loops_of(scopes[1], body), None) if isinstance(body, ast.FunctionDef) else None
-    if not isinstance(body, ast.FunctionDef) or loop is None or not returned or returned[-1] is None:
+    body = scopes[0] if scopes else None
+    if not isinstance(body, ast.FunctionDef):
         return ()
-    carry = returned[-1]
+    loop = next(_loops_of(scopes[1], body), None)
+    carry = next((node.value for node in reversed(body.body) if isinstance(node, ast.Return)), None)
+    if loop is None or carry is None:
+        return ()
     if name_of(loop.call.func) == "scan":
         carry = carry.elts[0] if isinstance(carry, ast.Tuple) and carry.elts else carry
     start = None if name else call
-    derived = _derived(body, start, {name})
+    derived = _derived(body, start, {name} if name else set())
     chosen = [each[1:] for each in _pairs(carry, loop.target, loop.initial) if _uses(each[0], start, derived)]
     if not chosen:
         return ()
