@@ -13,10 +13,11 @@ from dataclasses import replace
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleShape
 from ...parsers.hlo.fields import number
+from ...parsers.hlo.types import leaves
 from ...parsers.record import Record
 from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, STARTS
 from ..execution_counts.hlo_executions import HloExecutions
-from ..ir.types import array_type, leaves, size
+from ..ir.types import array_type, size
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
 from .combiner import parts_of
 from .context import AnalysisContext

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ...parsers.hlo import Instruction
 from ...parsers.hlo.fields import plain
+from ...parsers.hlo.types import leaves
 from ...parsers.source import Frame
 from ..catalog.custom_calls import HOST, HOST_PRIMITIVES, KERNELS, LOCAL
 from ..catalog.spellings import CUSTOM_CALLS, is_kernel
@@ -19,7 +20,7 @@ from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..ir.types import ArrayType, JaxType, array_type, leaves
+from ..ir.types import ArrayType, JaxType, array_type
 from ..report import SourcePosition, UncountedCommunication
 from .dcn_transfers import is_host_transfer
 from .remote_devices import Budget, pairs_of

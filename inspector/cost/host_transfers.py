@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, HloType, Instruction, TupleShape, parse_layout
+from ...parsers.hlo.types import leaves
 from ..execution_counts.hlo_executions import HloExecutions, hlo_executions
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
-from ..ir.types import array_type, leaves
+from ..ir.types import array_type
 from ..report import HostTransfer, SourcePosition
 
 HOST = 5

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from ...parsers.hlo import ArrayShape, Instruction
 from ...parsers.hlo.fields import number
-from ...parsers.hlo.types import HloType
-from ..ir.types import leaves
+from ...parsers.hlo.types import HloType, leaves
 
 MAX_WINDOW = 1 << 20
 """Positions of output times kernel along one dimension that are looked at one by one."""

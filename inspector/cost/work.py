@@ -7,9 +7,9 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
-from ...parsers.hlo.types import HloType, parse_layout
+from ...parsers.hlo.types import HloType, leaves, parse_layout
 from ...parsers.record import Record
-from ..ir.types import leaves, size
+from ..ir.types import size
 from .kernels import stated
 from .matmul import matmul_flops
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from ...parsers.hlo import ArrayShape, HloType, TupleShape
-from ..capture.protocol.values import Probe, Shard
-from .case import Block, Output
+from ...parsers.hlo import ArrayShape, HloType
+from ...parsers.hlo.types import leaves
+from ..capture.protocol.values import Probe, Shard, part_text
+from .case import Output
 from .collectives import OnDevices
 from .compare import flat
 from .element_types import Array
@@ -56,7 +57,7 @@ class Observer:
         for position, (type, values) in enumerate(zip(operation.operand_types, operands, strict=False)):
             self._keep(path, "before", position, type, values, iteration, names)
         rows = [None if value is None else flat(value) for value in result]
-        types = list(_arrays(instruction.type))
+        types = [type for type in leaves(instruction.type) if isinstance(type, ArrayShape)]
         for position, first in enumerate(next(filter(None, rows), ())):
             # The type of an asynchronous start begins with its operands.
             alike = next((type for type in types[position:] if type.dims == first.shape), None)
@@ -66,7 +67,7 @@ class Observer:
     def outputs(self, outputs: Sequence[Output], found: Sequence[OnDevices]) -> None:
         """Keep the block of each output on each device."""
         for position, (output, values) in enumerate(zip(outputs, found, strict=False)):
-            parts = [_part(block, output.shape) for block in output.blocks]
+            parts = [part_text(block, output.shape) for block in output.blocks]
             self._keep((), "output", position, None, values, parts=parts)
 
     def _keep(
@@ -106,21 +107,6 @@ class Observer:
         described = f"{type.dtype}[{','.join(map(str, type.dims))}]" if isinstance(type, ArrayShape) else ""
         figures_of = (described, str(first.dtype), first.shape, (), tuple(shards), iteration, loops)
         self.probes.append(Probe(path, when, position, *figures_of, (0,) * first.ndim, extent, data))
-
-
-def _arrays(type: HloType) -> Iterator[ArrayShape]:
-    """The types of arrays in a type, in order."""
-    if isinstance(type, TupleShape):
-        for each in type.elements:
-            yield from _arrays(each)
-    elif isinstance(type, ArrayShape):
-        yield type
-
-
-def _part(block: Block, shape: tuple[int, ...]) -> str:
-    """`0:4, :`."""
-    places = [(each.start, each.stop, size) for each, size in zip(block, shape, strict=True)]
-    return ", ".join(":" if (start, stop) == (0, size) else f"{start}:{stop}" for start, stop, size in places)
 
 
 def _figures(value: Array) -> dict[str, Any]:

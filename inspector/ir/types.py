@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 
 from ...parsers.errors import readable
-from ...parsers.hlo.types import UNBOUNDED, ArrayShape, HloType, TupleShape
+from ...parsers.hlo.types import UNBOUNDED, ArrayShape, HloType, TupleShape, leaves
 from ...parsers.mlir.types import MlirType, TensorType
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type
@@ -114,17 +114,6 @@ def array_type(type: HloType | MlirType) -> ArrayType:
             return ArrayType(f"({', '.join(str(array_type(each)) for each in elements)})", None)
         case other:
             return ArrayType(str(other), None)
-
-
-def leaves(type: HloType) -> Iterator[HloType]:
-    """The types that are not tuples, in order."""
-    pending = [type]
-    while pending:
-        match pending.pop():
-            case TupleShape(elements):
-                pending += reversed(elements)
-            case leaf:
-                yield leaf
 
 
 def size(types: Iterable[HloType | MlirType]) -> int | None:

@@ -14,6 +14,7 @@ from functools import partial
 from ...parsers.errors import ParseError, readable
 from ...parsers.hlo import Instruction
 from ...parsers.hlo.fields import number as number_of
+from ...parsers.hlo.types import leaves
 from ...parsers.mlir import Operation, Parameter, UnknownLoc, frames, names
 from ...parsers.mlir.lists import unquote
 from ...parsers.record import Record
@@ -26,7 +27,7 @@ from ..ir.derived import derived
 from ..ir.meshes import KeyedMeshes
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..ir.types import ArrayType, array_type, leaves
+from ..ir.types import ArrayType, array_type
 from ..report import Role, ShardedValue, SourcePosition
 from .layout import Layout, layout_of
 from .placement import ANONYMOUS

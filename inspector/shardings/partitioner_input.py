@@ -14,13 +14,14 @@ from functools import lru_cache
 from ...parsers.errors import ParseError
 from ...parsers.hlo import Instruction
 from ...parsers.hlo.fields import number as number_of
+from ...parsers.hlo.types import leaves
 from ...parsers.mlir.sdy import Sharding
 from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
-from ..ir.types import ArrayType, array_type, dtype_name, leaves
+from ..ir.types import ArrayType, array_type, dtype_name
 from ..links.operation_ids import tag_of_location, tagged_lines
 from .dataflow import Dataflow, Node
 from .placement import same

@@ -6,7 +6,7 @@ Source of the notions: XLA, xla/shape.h and xla/layout.h.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from ..errors import ParseError, problem_in
@@ -164,3 +164,14 @@ _LAYOUTS = Grammar(
 
 parse_layout: Callable[[str], Layout] = _LAYOUTS.reader("layout")
 """The layout that a text in braces spells; raises ParseError."""
+
+
+def leaves(type: HloType) -> Iterator[HloType]:
+    """The types that are not tuples, in order."""
+    pending = [type]
+    while pending:
+        match pending.pop():
+            case TupleShape(elements):
+                pending += reversed(elements)
+            case leaf:
+                yield leaf

@@ -5,6 +5,7 @@ Times are in seconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from ...records import dataclass
@@ -85,6 +86,15 @@ class Shard:
     mean: float | None = None
     maximum: float | None = None
     non_finite: int | None = None
+
+
+def part_text(block: Sequence[slice], shape: Sequence[int]) -> str:
+    """`0:4, :`: the part of a whole of this shape that a block is."""
+    places = (
+        (each.start or 0, size if each.stop is None else each.stop, size)
+        for each, size in zip(block, shape, strict=False)
+    )
+    return ", ".join(":" if (start, stop) == (0, size) else f"{start}:{stop}" for start, stop, size in places)
 
 
 @dataclass(frozen=True, slots=True)

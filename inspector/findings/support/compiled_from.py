@@ -8,13 +8,14 @@ from itertools import islice
 
 from ....parsers.errors import ParseError
 from ....parsers.hlo import Instruction
+from ....parsers.hlo.types import leaves
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ....parsers.source import Frame
 from ...catalog.spellings import HLO_OPCODES
 from ...ir.derived import derived
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.program import Program
-from ...ir.types import ArrayType, array_type, leaves
+from ...ir.types import ArrayType, array_type
 from ...links.operation_ids import tags_in
 from ...report import (
     Collective,

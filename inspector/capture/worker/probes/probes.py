@@ -14,7 +14,7 @@ import numpy as np
 
 from ...protocol import values
 from ...protocol.memory import available_bytes
-from ...protocol.values import Compared, Difference, Probe, Shard
+from ...protocol.values import Compared, Difference, Probe, Shard, part_text
 from ..own_jit import jax_jit
 from ..program.avals import type_text
 from ..program.compiled import compiled_shardings
@@ -142,7 +142,7 @@ class Probed:
             (
                 int(part.device.id),
                 places.get(part.device.id, ()),
-                _part(part.where[len(index) :], array.shape[len(index) :]),
+                part_text(part.where[len(index) :], array.shape[len(index) :]),
                 np.asarray(part.data)[index],
             )
             for part in sorted(parts_of(array), key=lambda part: places.get(part.device.id, (part.device.id,)))
@@ -226,13 +226,3 @@ def _window(shape: tuple[int, ...], window: tuple[int, ...], most: int) -> tuple
 
 def _digest(array: Any) -> str:
     return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest_size=8).hexdigest()
-
-
-def _part(index: tuple[slice, ...], shape: tuple[int, ...]) -> str:
-    """`0:4, :`: the part of the whole that a shard is."""
-    return ", ".join(
-        ":"
-        if (s.start or 0) == 0 and s.stop in (None, size)
-        else f"{s.start or 0}:{size if s.stop is None else s.stop}"
-        for s, size in zip(index, shape, strict=False)
-    )
