@@ -16,16 +16,13 @@ from ..experiments.lab import tried
 from ..findings.policy import Policy
 from ..pipeline import inspect
 from ..report import Explanation, Report
+from ..targets.target import parse_target
 from ..traces.trace import Trace
 from .remedies import explained_run
 from .trying import Command
 
 
-def _silent(what: str) -> None:
-    pass
-
-
-def explained(report: Report, request: Request, tell: Callable[[str], None] = _silent) -> Report:
+def explained(report: Report, request: Request, tell: Callable[[str], None] = lambda what: None) -> Report:
     """The report with an explanation, if its capture ended with an error that is known.
 
     `request` is the one that the capture is of. `tell` hears what is being done.
@@ -43,11 +40,11 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = _s
         return None if found.failure is not None else inspect(found)
 
     subject = report.capture.subject
-    devices = subject.device_count if subject is not None else request.devices
+    devices = subject.device_count if subject is not None else request.devices or parse_target(request.target).devices
     command = Command(
         os.path.realpath(os.path.join(request.directory or os.getcwd(), place)),
         request.argv,
-        devices or request.devices or DEFAULT_DEVICES,
+        devices or DEFAULT_DEVICES,
         request.python,
         request.directory,
         request.encode() if function else "",
@@ -65,7 +62,7 @@ def _explained(
         return None
 
 
-def explained_trace(trace: Trace, tell: Callable[[str], None] = _silent) -> Trace:
+def explained_trace(trace: Trace, tell: Callable[[str], None] = lambda what: None) -> Trace:
     """The trace of one process with an explanation, if its script ended with an error that is known."""
     command = trace.command
     scripts = [number for number, word in enumerate(command[:2]) if word.endswith(".py")]
@@ -87,7 +84,7 @@ def explained_or_tried(
     policy: Policy,
     *,
     seconds: float | None = None,
-    tell: Callable[[str], None] = _silent,
+    tell: Callable[[str], None] = lambda what: None,
     show: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """The report of a request, explained where it failed, else with what came of trying fixes for so many seconds.

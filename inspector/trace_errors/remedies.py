@@ -262,8 +262,10 @@ def _place_of_edits(place: SourcePosition, fixes: tuple[Fix, ...]) -> SourcePosi
 
 
 def _is_same(run: Run, failure: Failure | None, *, is_last: bool) -> bool:
-    """Return whether a run fails as a capture did; the last kind of run is taken for any of its errors."""
-    return is_last or failure is None or not failure.said or _words(failure.said) == _words(run.said)
+    """Return whether a run fails as a capture did; of the last kind of run an error of the same class is enough."""
+    if failure is None or not failure.said or _words(failure.said) == _words(run.said):
+        return True
+    return is_last and failure.type == run.error
 
 
 def _words(said: str) -> list[str]:

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import pytest
+from shardscope.inspector.capture.model import Failure
 from shardscope.inspector.experiments.edited import applied
 from shardscope.inspector.ir.program import SourceFile
 from shardscope.inspector.trace_errors.remedies import explained_run
@@ -50,6 +52,16 @@ def test_the_first_remedy_runs_under_plain_jax(name: str, tmp_path: Path) -> Non
     for path, status in ((script, 1), (copy, 0)):
         ended = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, check=False)
         assert ended.returncode == status, ended.stderr.decode()[-2000:]
+
+
+@pytest.mark.once
+def test_an_error_that_does_not_come_again_is_not_explained() -> None:
+    """What a script raises on another platform than its target's says nothing of the target's error."""
+    command = Command(str(ERRORS / "constraint_too_long.py"), devices=8)
+    said = "Failed to find assignment for logical_axis_index 1"
+    failure = Failure("function", said, "script", said=said, type="NotImplementedError")
+    assert explained_run(command, failure) is None
+    assert explained_run(command, replace(failure, type="ValueError")) is not None
 
 
 PROGRAMS = {
