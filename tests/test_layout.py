@@ -266,7 +266,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_250,
+    "inspector/capture": 18_700,
     "inspector/catalog": 600,
     "inspector/check": 400,
     "inspector/collectives": 2400,
@@ -316,6 +316,7 @@ STARTS = {
     "inspector/capture/guardian.py": "the guardian itself",
     "inspector/capture/guarding.py": "what the guardian looks with",
     "inspector/capture/warm.py": "the class of processes that a warm server forks",
+    "inspector/capture/worker/reduction/reduce.py": "what evaluates a candidate, in a guarded process",
     "inspector/capture/worker/script_trial.py": "forks of a guarded process",
     "inspector/capture/worker/warm_server.py": "forks of a guarded process, each guarded by its own capture",
     "tui/navigation.py": "the user's editor, which may have unsaved text",

@@ -18,12 +18,13 @@ from typing import Any
 
 import msgspec
 
+from ..units import format_bytes, plural
 from .events import decode, fold
 from .guardian import run
 from .here import capture_here
 from .model import Capture, CaptureError
 from .passes import place_of
-from .protocol.case import OPTIMIZED, PASSES, PROGRAM, SOURCE
+from .protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SMALLER, SOURCE
 from .protocol.events import Progress
 from .protocol.request import Request
 from .protocol.values import Probe, Validation
@@ -37,8 +38,8 @@ SECONDS = 60.0
 START_S = 30.0
 """Further seconds for the process to start and to end."""
 
-EVALUATE = __name__.replace("capture.validation", "evaluate")
-"""The module that evaluates; it needs numpy, which this process does not."""
+EVALUATOR = (sys.executable, "-m", __name__.replace("capture.validation", "evaluate"))
+"""The command that evaluates; it needs numpy, which this process does not."""
 
 
 def evaluated(
@@ -48,9 +49,9 @@ def evaluated(
 
     Where the process dies or is cancelled, the validation says why there is none.
     """
-    command = [sys.executable, "-m", EVALUATE, str(folder), str(seconds)]
     try:
-        done = run(command, timeout=seconds + START_S, begun=(cancellation or Cancellation()).attach)
+        begun = (cancellation or Cancellation()).attach
+        done = run([*EVALUATOR, str(folder), str(seconds), "values"], timeout=seconds + START_S, begun=begun)
     except subprocess.TimeoutExpired:
         return Validation("not evaluated", reason=f"not evaluated in {seconds:.0f} s"), ()
     if done.returncode == 0:
@@ -87,12 +88,37 @@ def _validated(request: Request, seconds: float, kept: Path | None, cancellation
         validation, probes = evaluated(folder, seconds, cancellation)
         if validation.status == "differs" and not cancellation.cancelled:
             again = replace(request, case=str(folder), case_passes=True, live=False, probe="none", passes="")
+            if kept is not None:
+                errors = [output.error for output in validation.outputs]
+                worst = errors.index(max(errors))
+                again = replace(again, case_evaluator=EVALUATOR, case_seconds=seconds, case_result=worst)
             deque(capture(again, cancellation), maxlen=0)
             validation, probes = evaluated(folder, seconds, cancellation)
             if kept is not None and validation.status == "differs":
-                validation = replace(validation, reproduction=keep(folder, kept, latest, validation))
+                validation = _kept(folder, kept, latest, validation, seconds, cancellation)
         timings = {**latest.timings, "evaluate": time.monotonic() - begun}
         yield replace(_with_values(latest, validation, probes), timings=timings)
+
+
+def _kept(
+    folder: Path, kept: Path, captured: Capture, validation: Validation, seconds: float, cancellation: Cancellation
+) -> Validation:
+    """The validation with its reproduction: of the smaller program, if there is one that differs."""
+    smaller = folder / SMALLER
+    shown = validation
+    if (smaller / PASSES).exists():
+        shown, _ = evaluated(smaller, seconds, cancellation)
+    if shown is validation or shown.status != "differs":
+        return replace(validation, reproduction=keep(folder, kept, captured, validation))
+    reduced = f"{_figures(smaller)}; the program has {_figures(folder)}"
+    return replace(validation, reproduction=keep(smaller, kept, captured, shown, reduced), reduced=reduced)
+
+
+def _figures(folder: Path) -> str:
+    described = json.loads((folder / PROGRAM).read_text())
+    instructions = (folder / SOURCE).read_text("utf-8", "replace").count(" = ")
+    size = format_bytes((folder / INPUTS).stat().st_size)
+    return f"{instructions:,} instructions, {size} of arguments, {plural(len(described['outputs']), 'output')}"
 
 
 def validated_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], seconds: float = SECONDS) -> Capture:
@@ -109,13 +135,16 @@ def _with_values(captured: Capture, validation: Validation, probes: Sequence[Pro
     return fold(captured, validation)
 
 
-def keep(folder: Path, kept: Path, captured: Capture, validation: Validation) -> str:
-    """Copy the files of a case that show a difference, and how to see it; the folder as text."""
+def keep(folder: Path, kept: Path, captured: Capture, validation: Validation, reduced: str = "") -> str:
+    """Copy the files of a case that show a difference, and how to see it; the folder as text.
+
+    `reduced` says how much smaller the case is than the captured program, if it is.
+    """
     kept.mkdir(parents=True, exist_ok=True)
-    for name in (SOURCE, OPTIMIZED, PROGRAM, "inputs.npz"):
+    for name in (SOURCE, OPTIMIZED, PROGRAM, INPUTS):
         shutil.copy(folder / name, kept / name)
     stablehlo = captured.stage("stablehlo")
-    if stablehlo is not None:
+    if stablehlo is not None and not reduced:
         (kept / "source.stablehlo.mlir").write_bytes(stablehlo.source.data)
     found = validation.differing_pass
     if found is not None:
@@ -126,11 +155,11 @@ def keep(folder: Path, kept: Path, captured: Capture, validation: Validation) ->
             if path.name in names:
                 shutil.copy(path, kept / PASSES / path.name)
     (kept / "validation.json").write_text(json.dumps(msgspec.to_builtins(validation), indent=1) + "\n")
-    (kept / "README.md").write_text(_readme(captured, validation))
+    (kept / "README.md").write_text(_readme(captured, validation, reduced))
     return str(kept)
 
 
-def _readme(captured: Capture, validation: Validation) -> str:
+def _readme(captured: Capture, validation: Validation, reduced: str) -> str:
     subject = captured.subject
     assert subject is not None
     lines = [
@@ -138,6 +167,7 @@ def _readme(captured: Capture, validation: Validation) -> str:
         "",
         f"JAX {subject.jax}, jaxlib {subject.jaxlib}, {validation.compiler or 'compiler version unknown'}",
         "",
+        *([f"Reduced: {reduced}", ""] if reduced else []),
         f"Evaluated in exact arithmetic, {SOURCE} and {OPTIMIZED} differ by {validation.error:.2g} of an output's"
         " largest element:",
         "",

@@ -10,13 +10,13 @@ from ..capture.protocol.values import Probe, Validation
 from ..capture.protocol.wire import encode
 
 
-def main(folder: str, seconds: str) -> None:
-    """Validate the case in a folder."""
-    for event in _events(Path(folder), float(seconds)):
+def main(folder: str, seconds: str, values: str = "") -> None:
+    """Validate the case in a folder, with values if that is asked for."""
+    for event in _events(Path(folder), float(seconds), bool(values)):
         sys.stdout.buffer.write(encode(frame_of(event)))
 
 
-def _events(folder: Path, seconds: float) -> tuple[*tuple[Probe, ...], Validation]:
+def _events(folder: Path, seconds: float, is_observed: bool) -> tuple[*tuple[Probe, ...], Validation]:
     try:
         from .observed import Observer
         from .validate import validate
@@ -25,12 +25,12 @@ def _events(folder: Path, seconds: float) -> tuple[*tuple[Probe, ...], Validatio
             raise
         reason = f"evaluating needs numpy, which {sys.prefix} does not have: pip install 'shardscope[validate]'"
         return (Validation("not evaluated", reason=reason),)
-    observer = Observer()
+    observer = Observer() if is_observed else None
     try:
         validation = validate(folder, seconds, observer)
     except MemoryError:
         validation = Validation("not evaluated", reason="evaluating it takes more memory than there is")
-    return (*observer.probes, validation)
+    return (*(observer.probes if observer is not None else ()), validation)
 
 
 if __name__ == "__main__":

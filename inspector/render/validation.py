@@ -71,6 +71,8 @@ def _difference(found: Validation) -> Iterator[Piece]:
         yield Piece(f"  compiler: {found.compiler}")
     if found.reproduction is not None:
         yield Piece(f"  reproduction: {found.reproduction}")
+        if found.reduced:
+            yield Piece(f"    reduced to {found.reduced}")
 
 
 def time_text(found: Validation) -> str:

@@ -17,5 +17,8 @@ PROGRAM = "program.json"
 PASSES = "passes"
 """The folder with the modules after each pass, if they were recorded."""
 
+SMALLER = "smaller"
+"""The folder with the case of a smaller program that differs, if one was found."""
+
 UNAVAILABLE = "unavailable.txt"
 """The reason why there is none of these."""

@@ -52,6 +52,9 @@ class Request:
         shardings: paths of arguments and results, each with the spec that it gets in place of its own.
         case: a folder to which the files of a validation are written: see `case.py`.
         case_passes: whether these include the module after each of XLA's passes.
+        case_evaluator: the command that evaluates a case, if a smaller program is to be found that differs as this one.
+        case_seconds: for which that is tried.
+        case_result: the result that differs.
     """
 
     function: str
@@ -84,6 +87,9 @@ class Request:
     shardings: tuple[tuple[str, str], ...] = ()
     case: str | None = None
     case_passes: bool = False
+    case_evaluator: tuple[str, ...] = ()
+    case_seconds: float = 0.0
+    case_result: int = 0
 
     def encode(self) -> str:
         """Return the request as JSON, for the command line of the capturing process."""

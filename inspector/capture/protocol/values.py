@@ -311,7 +311,7 @@ class Validation:
     and `program` in which of the two. `kernels` are those that were evaluated as unknown functions of their operands.
     `rounding` is a narrow type of constants that the compiler folded, where their rounding explains the error.
     `not_finite` are outputs of the source with NaN or infinity. `compiler` is the version of the compiler, and
-    `reproduction` the folder with the files that show a difference.
+    `reproduction` the folder with the files that show a difference; `reduced` says how much smaller its program is.
     """
 
     status: Literal["same", "differs", "not evaluated"]
@@ -331,3 +331,4 @@ class Validation:
     not_finite: tuple[str, ...] = ()
     compiler: str = ""
     reproduction: str | None = None
+    reduced: str = ""

@@ -88,12 +88,7 @@ def record(
                 raise (error if given is None else NoProgramError(error)) from None
         if overrides is not None:
             overrides.complain()
-        program = TracedProgram(
-            traced.jaxpr,
-            *values.describe(call),
-            [*jax.tree.leaves(call.dynamic()), *values.requested_shardings(call)],
-            traced.lower,
-        )
+        program = _program_of(call)
         table = send_traced(program, started, subject, channel)
         _refuse_unknown(request.probe, table)
         closed_over = callables.sharded_constants(call, found.function)
@@ -111,6 +106,12 @@ def record(
         wanted = (request.seed, request.gentle, request.case_passes)
         case = None if request.case is None else CaseRequest(request.case, *wanted)
         compiled = send_compiled(program, table, subject, channel, workspace, topology, passes, case)
+        if request.case_evaluator:
+            from .reduction.reduce import Reduction  # few programs differ
+
+            Reduction(request, workspace, topology).run(
+                (args, kwargs), program, lambda given: _program_of(callables.trace(found.function, *given))
+            )
         if topology is None and request.live:
             channel.enter("run")
             needed = _bytes_needed(compiled.memory, len(compiled.devices))
@@ -121,6 +122,11 @@ def record(
         if request.gradients:
             channel.enter("probe")
             channel.send(gradients.check(found.function, args, kwargs, request.seed))
+
+
+def _program_of(call: Traceable) -> TracedProgram:
+    leaves = [*jax.tree.leaves(call.dynamic()), *values.requested_shardings(call)]
+    return TracedProgram(call.traced.jaxpr, *values.describe(call), leaves, call.traced.lower)
 
 
 def _not_one_program(name: str, place: str) -> str:

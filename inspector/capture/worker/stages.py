@@ -120,7 +120,7 @@ def _compile(
     with _compiler_messages(channel, workspace):
         started = time.perf_counter()
         try:
-            compiled, devices = _compile_for(topology, lowered, options)
+            compiled, devices = compile_for(topology, lowered, options)
         finally:
             seconds = _since(started)
             stages = read_stages(folder)
@@ -145,7 +145,8 @@ def _lower(program: TracedProgram, topology: Topology | None, channel: Channel) 
     return program.lower(lowering_platforms=(topology.lowering,))
 
 
-def _compile_for(topology: Topology | None, lowered: Any, options: dict[str, str | bool]) -> tuple[Any, list[Any]]:
+def compile_for(topology: Topology | None, lowered: Any, options: dict[str, str | bool]) -> tuple[Any, list[Any]]:
+    """The executable of a lowered program, and its devices in the order of its partitions."""
     if topology is None:
         compiled = lowered.compile(compiler_options=options)
         return compiled, devices_of(lowered, compiled.runtime_executable())

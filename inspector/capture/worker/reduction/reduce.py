@@ -1,0 +1,188 @@
+"""The search for the smallest program that differs: each candidate is lowered, compiled and evaluated."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding
+
+from ...protocol.case import SMALLER
+from ...protocol.events import Value
+from ...protocol.request import Request
+from ...protocol.wire import FrameError, read
+from ...protocol.workspace import COMPILER_LOG, EVERY_PASS, compiler_options, diverted
+from ..case import write_case
+from ..inputs.callables import Arguments
+from ..inputs.resharded import spec_of
+from ..own_jit import jax_jit
+from ..program.avals import type_text
+from ..program.compiled import TracedProgram
+from ..simulated.topology import Topology
+from ..stages import compile_for
+from .arguments import Key, smaller_arguments
+from .equations import Cut, CutProgram, numbered
+
+EVALUATION_S = 20.0
+"""Seconds for which a candidate is evaluated."""
+
+
+class Reduction:
+    """Candidates for the place of a program that differs; the folder `SMALLER` has the case of the last that did."""
+
+    def __init__(self, request: Request, workspace: str, topology: Topology | None) -> None:
+        assert request.case is not None
+        self._request, self._topology = request, topology
+        self._workspace = Path(workspace)
+        self._folder = Path(request.case)
+        self._deadline = time.monotonic() + request.case_seconds
+        self._operations = 0
+        self._result = request.case_result
+
+    def run(self, given: Arguments, program: TracedProgram, traced: Callable[[Arguments], TracedProgram]) -> None:
+        """Make the arguments smaller, then the program; the case in the end has the modules after all passes."""
+        refused: set[Key] = set()
+        while True:
+            for key, change in smaller_arguments(given):
+                if key in refused:
+                    continue
+                found = self._attempt(partial(_changed, change, traced))
+                if found is not None:
+                    given, program = found
+                    break
+                refused.add(key)
+            else:
+                break
+        program = self._cut(program)
+        if (self._folder / SMALLER).exists():
+            self._write(program, self._folder / SMALLER, EVERY_PASS)
+
+    def _attempt(self, make: Callable[[], tuple[Any, TracedProgram]], *, is_cut: bool = False) -> Any:
+        """The candidate that is made, if it differs and there is time; a cut has to have fewer operations."""
+        if time.monotonic() > self._deadline:
+            return None
+        place = self._folder / "candidate"
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            made = make()
+            operations = str(self._lowered(made[1]).as_text()).count(" = ")
+            if is_cut and operations >= self._operations > 0:
+                return None
+            self._write(made[1], place)
+            if not self._differs(place):
+                return None
+        except Exception:  # JAX or the compiler refuses the candidate
+            return None
+        self._operations = operations
+        shutil.rmtree(self._folder / SMALLER, ignore_errors=True)
+        place.rename(self._folder / SMALLER)
+        return made
+
+    def _differs(self, place: Path) -> bool:
+        command = [*self._request.case_evaluator, str(place), str(EVALUATION_S)]
+        done = subprocess.run(command, capture_output=True, check=True, timeout=3 * EVALUATION_S)
+        try:
+            *_, (found, _) = read(BytesIO(done.stdout))
+        except (FrameError, ValueError):
+            return False
+        if found["status"] != "differs":
+            return False
+        errors = [math.inf if output["error"] is None else output["error"] for output in found["outputs"]]
+        self._result = errors.index(max(errors))
+        return True
+
+    def _lowered(self, program: TracedProgram) -> Any:
+        topology = self._topology
+        return program.lower() if topology is None else program.lower(lowering_platforms=(topology.lowering,))
+
+    def _write(self, program: TracedProgram, place: Path, passes: str | None = None) -> None:
+        dump = self._workspace / "candidate"
+        shutil.rmtree(dump, ignore_errors=True)
+        options = compiler_options(str(dump), passes or "^$", in_full=True)
+        lowered = self._lowered(program)
+        with diverted(self._workspace / COMPILER_LOG):
+            compiled, devices = compile_for(self._topology, lowered, options)
+        executable = compiled.executable if self._topology is not None else compiled.runtime_executable()
+        shown = str(dump) if passes else None
+        write_case(
+            str(place), program, lowered, executable, devices, self._request.seed, shown, gentle=self._request.gentle
+        )
+
+    def _cut(self, program: TracedProgram) -> TracedProgram:
+        """The program with one result, ended and without equations as far as the difference stays."""
+        every = list(numbered(program.jaxpr))
+        cut, smallest = Cut(self._result), program
+
+        def holds(candidate: Cut) -> bool:
+            nonlocal cut, smallest
+            found = self._attempt(lambda: (candidate, cut_program(program, candidate)), is_cut=True)
+            if found is not None:
+                cut, smallest = found
+            return found is not None
+
+        self._operations = 0
+        if not holds(cut):
+            return program
+        ends = [number for number, each in enumerate(every) if not each.lengths and each.floats]
+        low, high = 0, len(ends)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(cut._replace(end=ends[middle])) else (middle + 1, high)
+        numbers = [number for number, each in enumerate(every) if each.floats and number != cut.end]
+        size = (len(numbers) + 1) // 2
+        while size:
+            for start in range(0, len(numbers), size):
+                holds(cut._replace(dropped=cut.dropped | set(numbers[start : start + size])))
+            size //= 2
+        return smallest
+
+
+def _changed(
+    change: Callable[[], Arguments], traced: Callable[[Arguments], TracedProgram]
+) -> tuple[Arguments, TracedProgram]:
+    given = change()
+    return given, traced(given)
+
+
+def cut_program(program: TracedProgram, cut: Cut) -> TracedProgram:
+    """The program of a cut, with the arguments' shardings, and the result's if that is of the result's type."""
+    function = CutProgram(program.jaxpr, cut)
+    leaves = list(program.leaves[: len(program.arguments)])
+    mesh = next(
+        each.mesh for leaf in program.leaves if isinstance(each := getattr(leaf, "sharding", leaf), NamedSharding)
+    )
+    shardings = [None if each.spec is None else NamedSharding(mesh, spec_of(each.spec)) for each in program.arguments]
+    kept = program.outputs[cut.result]
+
+    def results(arguments: Sequence[Any], holes: dict[int, list[Any]]) -> list[Any]:
+        found = function(arguments, holes)
+        if kept.spec is None:
+            return found
+        sharding = NamedSharding(mesh, spec_of(kept.spec))
+        return [jax.lax.with_sharding_constraint(each, sharding) if _is_alike(each, kept) else each for each in found]
+
+    types = [
+        jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding) if hasattr(leaf, "shape") else leaf
+        for leaf, sharding in zip(leaves, shardings, strict=True)
+    ]
+    traced = jax_jit(results).trace(types, function.holes)
+    holes = [each for number in function.holes for each in function.holes[number]]
+    return TracedProgram(
+        traced.jaxpr,
+        (*program.arguments, *(Value(f"value[{number}]", str(each)) for number, each in enumerate(holes))),
+        tuple(Value(kept.path if cut.end is None else "result", str(each)) for each in traced.jaxpr.out_avals),
+        [*leaves, *holes],
+        traced.lower,
+    )
+
+
+def _is_alike(value: Any, described: Value) -> bool:
+    return type_text(jax.typeof(value)) == described.type
