@@ -140,6 +140,35 @@ def dot(operation: Operation) -> Meaning:
     return lambda x, y, *_: product(x, y, (left_batch, right_batch), (left, right), operation.dtype)
 
 
+def ragged_dot(operation: Operation) -> Meaning:
+    """`ragged-dot`: each group of the left operand's rows with a matrix of its own, or summed by itself.
+
+    The groups follow each other along the ragged dimension; without dimensions of groups in the right operand, the
+    ragged dimension is contracted, and the result has the groups first.
+    """
+    names = ("lhs_batch_dims", "rhs_batch_dims", "lhs_contracting_dims", "rhs_contracting_dims")
+    left_batch, right_batch, left, right = map(operation.numbers, names)
+    ragged, groups = operation.number("lhs_ragged_dims"), operation.numbers("rhs_group_dims")
+    if ragged in left_batch or len(groups) > 1 or len(array_type(operation.operand_types[2]).dims) != 1:
+        raise NotEvaluatedError("ragged-dot with groups for each batch")
+    batch, contracted = (
+        (places, tuple(each - (each > groups[0]) for each in others)) if groups else (places, others)
+        for places, others in ((left_batch, right_batch), (left, right))
+    )
+
+    def multiplied(x: Array, y: Array, sizes: Array) -> Array:
+        row = np.arange(x.shape[ragged]).reshape([-1 if place == ragged else 1 for place in range(x.ndim)])
+        ends = np.cumsum(sizes)
+        parts = []
+        for group, (size, end) in enumerate(zip(sizes, ends, strict=True)):
+            own = np.where((row >= end - size) & (row < end), x, 0)
+            matrix = np.take(y, group, groups[0]) if groups else y
+            parts.append(product(own, matrix, batch, contracted, operation.dtype))
+        return np.sum(parts, 0, dtype=parts[0].dtype) if groups else np.stack(parts)
+
+    return multiplied
+
+
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -368,6 +397,7 @@ MEANINGS: dict[str, Callable[[Operation], Meaning]] = {
     "cholesky": cholesky,
     "concatenate": concatenate,
     "dot": dot,
+    "ragged-dot": ragged_dot,
     "dynamic-slice": dynamic_slice,
     "dynamic-update-slice": dynamic_update_slice,
     "fft": fft,

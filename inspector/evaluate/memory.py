@@ -18,7 +18,7 @@ def bitcast(array: Array, given: ArrayShape, wanted: ArrayShape) -> Array:
         if bits(given.dtype) != bits(wanted.dtype) and (
             _order(given) != _order(wanted) or _tiles(given) != _tiles(wanted)
         ):
-            raise NotEvaluatedError(f"bitcast of {given} to {wanted}: elements of other sizes in another layout")
+            return _regrouped(array, given, wanted)
         dims = given.dims if bits(given.dtype) == bits(wanted.dtype) else wanted.dims
         dims = dims or np.shape(array)  # a computation on scalars, on arrays
         array = reinterpreted(array, given.dtype, wanted.dtype, dims)
@@ -33,6 +33,27 @@ def bitcast(array: Array, given: ArrayShape, wanted: ArrayShape) -> Array:
     if (order < 0).any():
         found[order < 0] = np.nan if found.dtype.kind in "fc" else 0
     return found.reshape(wanted.dims)
+
+
+def _regrouped(array: Array, given: ArrayShape, wanted: ArrayShape) -> Array:
+    """Elements of another size in another layout, as four booleans in one integer; padding is zero."""
+    if (
+        np.shape(array) != given.dims
+        or min(bits(given.dtype), bits(wanted.dtype)) < 8
+        or "c128" in (given.dtype, wanted.dtype)
+    ):
+        raise NotEvaluatedError(f"bitcast of {given} to {wanted}: elements of other sizes in another layout")
+    before, after = _places(given), _places(wanted)
+    elements = bits_of(array, given.dtype).reshape(-1)
+    raw = np.where(before >= 0, elements[np.maximum(before, 0)], 0).astype(elements.dtype).view(np.uint8)
+    size = bits(wanted.dtype) // 8
+    words = raw[: raw.size // size * size].view(f"u{size}")[: after.size]
+    if (after[words.size :] >= 0).any():
+        raise NotEvaluatedError(f"bitcast between unlike tilings, of {given} to {wanted}")
+    known = after[: words.size] >= 0
+    found = np.zeros(int(np.prod(wanted.dims, dtype=np.int64)), words.dtype)
+    found[after[: words.size][known]] = words[known]
+    return from_bits(found, wanted.dtype).reshape(wanted.dims)
 
 
 def reinterpreted(array: Array, given: str, wanted: str, dims: tuple[int, ...]) -> Array:

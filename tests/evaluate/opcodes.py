@@ -59,6 +59,13 @@ def batched_gather(x, i):
     return jnp.take_along_axis(x, i, axis=1)
 
 
+RAGGED = (rng.normal(size=(11, 4)), rng.normal(size=(3, 4, 5)), np.array([4, 0, 6], np.int32))
+
+
+def ragged_gradient(x, y, n):
+    return jax.grad(lambda x, y: jnp.sum(jnp.sin(lax.ragged_dot(x, y, n))), (0, 1))(x, y)
+
+
 def newton(x):
     return lax.while_loop(
         lambda s: jnp.any(s[1] > 1e-3), lambda s: ((s[0] + x / s[0]) / 2, jnp.abs(s[0] ** 2 - x)), (x, x)
@@ -129,6 +136,8 @@ PROGRAMS = {
     "dot": (lambda x, y: x @ y.T, A, B),
     "dot_batch": (lambda x: jnp.einsum("bij,bkj->kbi", x, x), M),
     "dot_int": (lambda x, y: lax.dot(x, y.T), INTS, OTHER),
+    "ragged_dot": (lambda x, y, n: lax.ragged_dot(x, y, n), *RAGGED),
+    "ragged_dot_gradient": (ragged_gradient, *RAGGED),
     "reduce": (lambda x: (x.sum(1), x.prod(0), x.max(), x.min(1)), A),
     "reduce_int": (lambda x: (x.sum(1), x.max(0), jnp.any(x > 3, 1), jnp.all(x > -30)), INTS),
     "argmax": (argmax, A),
@@ -177,7 +186,7 @@ PROGRAMS = {
 }
 
 
-ON_TPU = ("cholesky", "qr", "solve", "triangular")
+ON_TPU = ("cholesky", "qr", "ragged_dot", "ragged_dot_gradient", "solve", "triangular")
 """Programs that are lowered for TPUs, where they have instructions of XLA's own; CPUs compute them for comparison."""
 
 

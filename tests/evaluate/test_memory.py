@@ -75,3 +75,21 @@ def test_padding_that_becomes_data_is_unwritten() -> None:
     found = bitcast(np.arange(3.0), small, large)
     np.testing.assert_array_equal(found, [0, 1, 2, np.nan])
     np.testing.assert_array_equal(bitcast(found, large, small), [0, 1, 2])
+
+
+@given(st.lists(st.booleans(), min_size=16, max_size=16))
+def test_booleans_in_the_bytes_of_integers(bools: list[bool]) -> None:
+    flags, words = parse_type("pred[2,8]{1,0:T(4,128)(4,1)}"), parse_type("u32[1,128]{1,0:T(1,128)}")
+    assert isinstance(flags, ArrayShape)
+    assert isinstance(words, ArrayShape)
+    values = np.array(bools).reshape(2, 8)
+    memory = np.zeros(4 * 128, np.uint8)
+    for index, place in offsets((2, 8), (1, 0), ((4, 128), (4, 1))):
+        memory[place] = values[index]
+    found = bitcast(values, flags, words)
+    np.testing.assert_array_equal(found, memory.view(np.uint32).reshape(1, 128))
+    np.testing.assert_array_equal(bitcast(found, words, flags), values)
+    scalar, word = parse_type("pred[]{:T(512)}"), parse_type("u32[]{:T(128)}")
+    assert isinstance(scalar, ArrayShape)
+    assert isinstance(word, ArrayShape)
+    assert bitcast(np.array(bools[0]), scalar, word) == bools[0]
