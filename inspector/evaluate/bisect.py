@@ -86,7 +86,8 @@ class Search:
 
     def _interpreter(self, path: Path, watch: Watch | None = None) -> tuple[Interpreter, bool]:
         text = path.read_text("utf-8", "replace")
-        interpreter = Interpreter(text, self._case.devices, deadline=self._deadline, watch=watch)
+        case = self._case
+        interpreter = Interpreter(text, case.devices, deadline=self._deadline, watch=watch, places=case.places)
         interpreter.allowed = self._source.signatures
         return interpreter, self._is_split(interpreter.module)
 

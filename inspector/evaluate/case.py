@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..capture.model import Device
 from ..capture.protocol.case import INPUTS, OPTIMIZED, PROGRAM, SOURCE, UNAVAILABLE
 from .collectives import OnDevices
 from .element_types import Array
@@ -25,7 +26,8 @@ class Output(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A program before and after compilation; `blocks` has each parameter's block on each device."""
+    """A program before and after compilation; `blocks` has each parameter's block on each device, `places` the
+    devices with their slices, by partition."""
 
     source: str
     optimized: str
@@ -35,6 +37,7 @@ class Case(NamedTuple):
     blocks: tuple[tuple[Block, ...], ...]
     outputs: tuple[Output, ...]
     compiler: str
+    places: tuple[Device, ...] = ()
 
     def whole(self) -> list[OnDevices]:
         """The parameters, all of each on each device."""
@@ -71,6 +74,7 @@ def read_case(folder: Path) -> Case:
         tuple(_blocks(each["blocks"]) for each in described["parameters"]),
         tuple(Output(each["path"], tuple(each["shape"]), _blocks(each["blocks"])) for each in described["outputs"]),
         described.get("compiler", ""),
+        tuple(Device(id, (), slice=slice) for id, slice in described.get("slices", ())),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...parsers.hlo import Instruction
 from .arrays import combined
 from .element_types import Array, Value
 from .errors import DeadlockError, NotEvaluatedError
@@ -16,19 +15,19 @@ OnDevices = list[Value]
 """A value on each device; None on one that does not run the instruction."""
 
 
-def groups_of(instruction: Instruction, devices: int) -> list[list[int]]:
-    """The groups of devices that communicate."""
-    groups = instruction.replica_groups
-    rows = [list(row) for row in groups.devices(devices)] if groups is not None else []
-    return rows if any(rows) else [list(range(devices))]
+Groups = Sequence[Sequence[int]]
+"""Groups of devices, or pairs of those that send and receive."""
 
 
-def collective(operation: Operation, kind: str, operands: list[OnDevices]) -> OnDevices:
+def collective(operation: Operation, kind: str, operands: list[OnDevices], groups: Groups) -> OnDevices:
     """The results of a collective of a kind of `KINDS`, whose operands are each on all devices."""
     if kind == "collective-permute":
-        return _permuted(operation, operands)
+        if "slice_sizes" in operation.attributes or "update_windows" in operation.attributes:
+            raise NotEvaluatedError("collective-permute of slices")
+        return _together([permuted(operation, operand, groups) for operand in operands])
+    if kind == "ragged-all-to-all":
+        return _ragged(operation, operands, groups)
     devices = len(operands[0])
-    groups = groups_of(operation.instruction, devices)
     if kind == "all-to-all" and "dimensions" not in operation.attributes:
         return _exchanged(operation, operands, groups)
     exchange = _EXCHANGES[kind]
@@ -36,7 +35,7 @@ def collective(operation: Operation, kind: str, operands: list[OnDevices]) -> On
     for operand in operands:
         column: OnDevices = [None] * devices
         for group in groups:
-            parts = _taking_part(operation, operand, group)
+            parts = taking_part(operation, operand, group)
             for device, value in zip(group, exchange(operation, parts) if parts else [None] * len(group), strict=True):
                 column[device] = value
         columns.append(column)
@@ -49,7 +48,12 @@ def _together(columns: list[OnDevices]) -> OnDevices:
     return [None if row[0] is None else row for row in zip(*columns, strict=True)]
 
 
-def _taking_part(operation: Operation, operand: OnDevices, group: Sequence[int]) -> list[Array]:
+def taking_part(operation: Operation, operand: OnDevices, group: Sequence[int]) -> list[Array]:
+    """The values of a group; none where none of it takes part.
+
+    Raises:
+        DeadlockError: a part of the group takes part.
+    """
     parts = [operand[device] for device in group]
     if all(part is None for part in parts):
         return []
@@ -103,40 +107,34 @@ KINDS = (*_EXCHANGES, "collective-permute", "ragged-all-to-all")
 """The opcodes of collectives that are evaluated."""
 
 
-def _exchanged(operation: Operation, operands: list[OnDevices], groups: list[list[int]]) -> OnDevices:
+def _exchanged(operation: Operation, operands: list[OnDevices], groups: Groups) -> OnDevices:
     """`all-to-all` of a tuple: operand i goes to device i of the group."""
     found: OnDevices = [None] * len(operands[0])
     for group in groups:
-        if not _taking_part(operation, operands[0], group):
+        if not taking_part(operation, operands[0], group):
             continue
         for place, device in enumerate(group):
             found[device] = tuple(operands[place][source] for source in group)
     return found
 
 
-def _permuted(operation: Operation, operands: list[OnDevices]) -> OnDevices:
-    """Devices that receive nothing have zeros."""
-    if "slice_sizes" in operation.attributes or "update_windows" in operation.attributes:
-        raise NotEvaluatedError("collective-permute of slices")
-    pairs = operation.instruction.source_target_pairs or ()
-    columns: list[OnDevices] = []
-    for operand in operands:
-        first = next(value for value in operand if value is not None)
-        column: OnDevices = [None if value is None else np.zeros_like(first) for value in operand]
-        for source, target in pairs:
-            if (operand[source] is None) != (operand[target] is None):
-                raise DeadlockError(f"{operation.opcode}: of the pair {source}, {target} one does not take part")
-            column[target] = operand[source]
-        columns.append(column)
-    return _together(columns)
+def permuted(operation: Operation, operand: OnDevices, pairs: Groups) -> OnDevices:
+    """A value of each pair's first device on the second; devices that receive nothing have zeros."""
+    first = next(value for value in operand if value is not None)
+    column: OnDevices = [None if value is None else np.zeros_like(first) for value in operand]
+    for source, target in pairs:
+        if (operand[source] is None) != (operand[target] is None):
+            raise DeadlockError(f"{operation.opcode}: of the pair {source}, {target} one does not take part")
+        column[target] = operand[source]
+    return column
 
 
-def ragged(operation: Operation, operands: list[OnDevices]) -> OnDevices:
+def _ragged(operation: Operation, operands: list[OnDevices], groups: Groups) -> OnDevices:
     """`ragged-all-to-all`: slices of the first dimension, from `input_offsets` to `output_offsets` of each other."""
     data, output, input_offsets, send_sizes, output_offsets, _ = operands
     found: OnDevices = [None if value is None else np.array(value) for value in output]
-    for group in groups_of(operation.instruction, len(data)):
-        if not _taking_part(operation, data, group):
+    for group in groups:
+        if not taking_part(operation, data, group):
             continue
         for sender in group:
             per = len(send_sizes[sender]) // len(group)

@@ -12,15 +12,17 @@ import numpy as np
 
 from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, Operand, TupleShape, parse_module
 from ...parsers.source import Source
+from ..capture.model import Device
 from . import arithmetic, arrays, custom_calls, indexing, windows
 from .borders import ENTER, LEAVE, Borders, mesh_of
-from .collectives import KINDS, OnDevices, collective, ragged
+from .collectives import KINDS, OnDevices, collective
 from .custom_calls import Signature, signature_of, target_of, unknown
 from .element_types import Array, Value, rounded, unwritten
 from .errors import NotEvaluatedError, OutOfTimeError
 from .literals import literal
 from .observed import Observer
 from .operation import Meaning, Operation
+from .slices import Slices
 
 MEANINGS: dict[str, Callable[[Operation], Meaning]] = (
     arithmetic.MEANINGS | arrays.MEANINGS | custom_calls.MEANINGS | indexing.MEANINGS | windows.MEANINGS
@@ -57,8 +59,8 @@ class Interpreter:
     """Evaluates one module.
 
     `signatures` collects those of unknown functions. `watch` is called with the result of each instruction outside of
-    computations on scalars, `observer` with each execution of a collective. After `deadline`, by `time.monotonic`,
-    evaluation stops with OutOfTimeError.
+    computations on scalars, `observer` with each execution of a collective. `places` are the devices, by
+    partition. After `deadline`, by `time.monotonic`, evaluation stops with OutOfTimeError.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Interpreter:
         deadline: float | None = None,
         watch: Watch | None = None,
         observer: Observer | None = None,
+        places: Sequence[Device] = (),
     ) -> None:
         self.module: HloModule = parse_module(Source("module", text.encode()))
         self.devices = devices
@@ -78,6 +81,7 @@ class Interpreter:
         self._deadline = deadline
         self._watch = watch
         self._observer = observer
+        self._slices = Slices(self.module, places)
         self._loops: list[tuple[str, int]] = []
         self._prepared: dict[str, list[_Step]] = {}
         self._roots: dict[str, str] = {}
@@ -256,16 +260,22 @@ class Interpreter:
             base = opcode.removesuffix("-start")
             alone = Operation(instruction, base, inner, operation.operand_types, self.apply, self.simple)
             return self._evaluated(step, base, alone, operands, arguments, constant)
-        if opcode in ("send", "recv", "send-done", "recv-done", "infeed", "outfeed"):
-            raise NotEvaluatedError(f"{opcode}: a transfer through the host")
+        if opcode == "send":
+            return self._slices.send(operation, operands[0], operands[1])
+        if opcode == "recv":
+            return self._slices.begin(operation, operands[0])
+        if opcode == "recv-done":
+            return self._slices.received(operation)
         if opcode.endswith(("-done", "-update")):
             return operands[0]
         if opcode == "partition-id":
-            return [np.uint32(device).reshape(()) for device in range(devices)]
+            return [np.uint32(place).reshape(()) for place in self._slices.places(devices)]
         if opcode == "replica-id":
             return [np.uint32(0).reshape(())] * devices
         if opcode in STAND_INS:
             return operands[0] if operands else [np.zeros((), bool)] * devices
+        if opcode == "custom-call" and target_of(operation) == "SliceId":
+            return [np.uint32(number).reshape(()) for number in self._slices.numbers]
         if opcode == "custom-call" and target_of(operation) in (ENTER, LEAVE):
             self._borders = self._borders or Borders(mesh_of(self.module, devices))
             return self._borders.cross(target_of(operation), operation, operands)
@@ -306,12 +316,12 @@ class Interpreter:
         return unknown(target, operation)
 
     def _communicated(self, kind: str, operation: Operation, operands: list[OnDevices]) -> OnDevices:
-        if kind == "ragged-all-to-all":
-            found = ragged(operation, operands)
-        elif self._is_scalar:
+        if self._is_scalar:
             raise NotEvaluatedError(f"{kind} in a computation on scalars")
-        else:
-            found = collective(operation, kind, operands)
+        is_permuted = kind == "collective-permute"
+        slices, instruction = self._slices, operation.instruction
+        groups = slices.pairs(instruction) if is_permuted else slices.groups(instruction, self.devices)
+        found = collective(operation, kind, operands, groups)
         if self._observer is not None:
             self._observer.collective(operation, operands, found, self._loops)
         return found

@@ -96,6 +96,11 @@ def _is_row_major(shape: ArrayShape) -> bool:
     return not _tiles(shape) and significant == sorted(significant, reverse=True)
 
 
+def outermost(shape: ArrayShape) -> int:
+    """The dimension whose steps are the largest in memory."""
+    return _order(shape)[-1] if shape.dims else 0
+
+
 def _places(shape: ArrayShape) -> Array:
     return _memory(*_key(shape))
 

@@ -32,7 +32,7 @@ def validate(folder: Path, seconds: float, observer: Observer | None = None) -> 
         expected = results_of(before.run(case.whole()), len(case.outputs))
         source = time.monotonic() - started
         program = "optimized program"
-        after = Interpreter(case.optimized, case.devices, deadline=deadline, observer=observer)
+        after = Interpreter(case.optimized, case.devices, deadline=deadline, observer=observer, places=case.places)
         after.allowed = before.signatures
         found = results_of(after.run(case.split()), len(case.outputs))
         if observer is not None:

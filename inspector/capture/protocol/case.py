@@ -12,7 +12,7 @@ INPUTS = "inputs.npz"
 """Values of the parameters, `arr_0` and so on, all of each."""
 
 PROGRAM = "program.json"
-"""The number of devices, and for each parameter and output its path and its block on each device."""
+"""The number of devices, their ids and slices; for each parameter and output its path and its block on each device."""
 
 PASSES = "passes"
 """The folder with the modules after each pass, if they were recorded."""

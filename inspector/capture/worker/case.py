@@ -76,6 +76,7 @@ def _write(
     described = {
         "devices": len(devices),
         "compiler": _compiler(devices[0]),
+        "slices": [(device.id, getattr(device, "slice_index", None) or 0) for device in devices],
         "parameters": [
             {"path": paths[index], "blocks": _blocks(sharding, value.shape, devices)}
             for index, sharding, value in zip(kept, parameters, values, strict=True)
