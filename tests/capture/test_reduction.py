@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,19 +22,22 @@ DEPTHWISE = Path(__file__).parent / "programs" / "depthwise.py"
 @pytest.mark.once
 def test_a_wrong_program_is_reduced(tmp_path: Path) -> None:
     folder = tmp_path / "reproduction"
-    options = ["--target", "cpu", "--seconds", "8", "--reproduction", str(folder), "--format", "json"]
+    options = ["--target", "cpu", "--seconds", "20", "--reproduction", str(folder), "--format", "json"]
     command = [sys.executable, "-m", "shardscope", "validate"]
     done = subprocess.run([*command, f"{DEPTHWISE}:step", *options], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)["validation"]
-    assert (found["status"], len(found["outputs"])) == ("differs", 9)
+    assert (found["status"], len(found["outputs"])) == ("differs", 7)
     again = subprocess.run([*command, str(folder)], capture_output=True, text=True, check=False)
     assert again.returncode == 1, again.stderr
-    assert "1 of 1 output differs" in again.stdout
-    source = (folder / "source.hlo").read_text()
-    assert "convolution(" in source
-    assert source.count(" = ") < 150  # of 227
-    assert "Reduced: " in (folder / "README.md").read_text()
+    assert "optimized program differs" in again.stdout
+    assert "convolution(" in (folder / "source.hlo").read_text()
+    reduced = re.search(
+        r"Reduced: (\d+) instr.*, (\d) outputs?; the program has (\d+) ", (folder / "README.md").read_text()
+    )
+    assert reduced is not None  # how far depends on the machine
+    assert int(reduced[1]) < int(reduced[3])
+    assert int(reduced[2]) < 7
 
 
 def scanned(x: jax.Array, stacked: jax.Array) -> jax.Array:
