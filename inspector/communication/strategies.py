@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...parsers.hlo import Instruction
 from ..catalog.spellings import KIND_OF
-from ..dataflow.sources import Place, ValueFlow
+from ..dataflow.sources import Place, ValueFlow, value_flow
 from ..execution_counts.hlo_executions import HloExecutions, hlo_executions
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
@@ -29,7 +29,7 @@ def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[Str
     """The totals of the program that runs, those that send most first."""
     listed, stage = _program_that_runs(program, collectives)
     groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
-    flow = None if stage is None or stage.hlo is None else ValueFlow(stage.hlo)
+    flow = None if stage is None else value_flow(stage)
     purposes = _purposes(program, flow, listed)
     for each, purpose in zip(listed, purposes, strict=True):
         groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))

@@ -11,6 +11,8 @@ from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.hlo.graph import BRANCHES, Taken
 from ...parsers.hlo.types import TupleShape
 from ...parsers.record import Record
+from ..ir.derived import derived
+from ..ir.stage import ParsedStage
 from .hlo import HloFlow, HloValue, is_by_operand, is_handed_on
 from .meaning import MOVES, POINTWISE, SAME, Does, meaning_of
 from .walks import forward
@@ -213,3 +215,9 @@ class ValueFlow:
 
 def _places(operands: Iterable[Taken]) -> list[Place]:
     return [Place(maker, index[0] if index else None) for maker, index in operands if maker is not None]
+
+
+@derived
+def value_flow(stage: ParsedStage) -> ValueFlow | None:
+    """The walks over a stage's HLO; None where it has none."""
+    return None if stage.hlo is None else ValueFlow(stage.hlo)

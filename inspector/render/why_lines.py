@@ -177,7 +177,10 @@ def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
         yield f"  {frame.file}:{frame.line}, in {frame.function}{f': {text}' if text else ''}"
     elif collective.op_name:
         yield f"  for {collective.op_name}"
-    for cause in causes_of(report.program, collective)[:MAX_CAUSES]:
+    causes = causes_of(report.program, collective)
+    if collective.origin == "partitioner" and not causes:
+        yield "  cause not known"
+    for cause in causes[:MAX_CAUSES]:
         yield f"  because {cause_line(cause, report)}"
         if remedy := remedy_line(cause, report):
             yield f"  {remedy}"

@@ -122,7 +122,8 @@ class CollectiveCause(Record, frozen=True):
     `before`, and the operation needs it as `after` (None for a sum and where that is not one sharding). `origins` are
     the collective's axes that cut it, `against` those that cut other values of the operation otherwise.
     `confidence` is how the operation was found. `needed` is true of the gradients of weights: each device has that of
-    its part of the data. `elements` is how many of the value are on one device, None where that is not known.
+    its part of the data. `elements` is how many of the value are on one device, None where that is not known. `row` is
+    that of the operation in the propagated program, None for an output.
     `is_merged` is true of a dimension that the operation puts behind another one, in one dimension of its result,
     `is_kept` of one whose blocks are blocks of a dimension of its result.
     """
@@ -139,6 +140,7 @@ class CollectiveCause(Record, frozen=True):
     needed: bool
     confidence: Confidence
     elements: int | None = None
+    row: int | None = None
     is_merged: bool = False
     is_kept: bool = False
 

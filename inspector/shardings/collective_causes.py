@@ -33,7 +33,7 @@ from .explained import wording_of
 from .gradients import BACKWARD
 from .sharded_dimensions import placed_at
 from .table import propagated
-from .taken_by import HANDED_ON, taken_by
+from .taken_by import HANDED_ON, around, taken_by
 from .why import overlap
 
 MAX_STEPS = 3
@@ -58,7 +58,8 @@ def is_inserted(collective: Collective) -> bool:
 def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause, ...]:
     """Return the cause of an HLO collective for each of the operations that it was merged from.
 
-    Empty for one that the user wrote, and where propagation was not recorded.
+    Empty for one that the user wrote, where propagation was not recorded, and where no operation of the compiled
+    program that uses the collective's result, or makes its operand, is the one that was found.
     """
     stage, flow = propagated(program)
     text = program.stage(collective.stage)
@@ -88,7 +89,30 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
         cause_there = _at_a_user(program, stage, flow, arguments, collective, "name")
         cause_there = cause_there or _at_an_output(flow, text, collective)
         found += [] if cause_there is None else [cause_there]
-    return tuple(found)
+    return tuple(cause for cause in found if _is_borne_out(stage, flow, text, collective, cause))
+
+
+def _is_borne_out(
+    stage: ParsedStage, flow: Dataflow, text: ParsedStage, collective: Collective, cause: CollectiveCause
+) -> bool:
+    """Return whether an operation uses the collective's result, or makes its operand, in the compiled program.
+
+    True too where that is not known: operations have no numbers. Outputs are found along that way.
+    """
+    numbers = set[int]() if cause.row is None else _numbers_beside(flow, stage, cause.row)
+    return not numbers or not around(text, collective) or not numbers.isdisjoint(around(text, collective))
+
+
+def _numbers_beside(flow: Dataflow, stage: ParsedStage, row: int) -> set[int]:
+    """The numbers of an operation; of one that only hands a value on, and is left out, those before and after it."""
+    found = _numbers(flow, stage, row)
+    if _passes(flow, row):
+        before = [node.row for node in flow.operands(row) if node is not None and node.kind == "result"]
+        users = forward(flow, flow.results(row), MAX_STEPS, lambda each: _passes(flow, each))
+        after = [each for step in users for rows in step.values() for each in rows]
+        numbers = (tag_of_location(stage, flow.rows[each].location) for each in (*before, *after))
+        found |= {number for number in numbers if number is not None}
+    return found
 
 
 def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> CollectiveCause | None:

@@ -168,6 +168,7 @@ class CollectiveContext:
             needed=False,
             confidence=self.confidence,
             elements=None if node is None else local_size(self.flow, node),
+            row=row,
         )
 
     def _taken_whole(self, cut: Sequence[ShardedDimension]) -> CollectiveCause | None:

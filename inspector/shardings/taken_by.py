@@ -1,12 +1,10 @@
-"""The operations that take the result of a collective, by the text of the compiled or the partitioned program."""
+"""The operations that take the result of a collective, and that make its operands, by the text of the program."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ...parsers.hlo import Instruction
-from ...parsers.hlo.graph import Graph
-from ..dataflow.meaning import SAME, Does, does
+from ..dataflow.meaning import SAME, Does
+from ..dataflow.sources import Place, value_flow
+from ..dataflow.walks import forward
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tags_in
@@ -16,40 +14,34 @@ HANDED_ON = SAME | Does.SEND
 """Operations that hand on a value, to other devices or in another layout."""
 
 MAX_VISITED = 60
-"""Instructions that are followed from one collective."""
+"""Values that are followed from one collective."""
 
 
 @derived
 def taken_by(stage: ParsedStage, collective: Collective) -> frozenset[int]:
     """Return the numbers of the operations that take a collective's result, by whatever hands it on."""
-    start = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
-    if stage.hlo is None or start is None:
+    flow = value_flow(stage)
+    start = None if flow is None else flow.module.instruction(collective.computation, collective.name)
+    if flow is None or start is None:
         return frozenset()
-    found: set[int] = set()
-    waiting, seen = [start], {start}
-    while waiting and len(seen) < MAX_VISITED:
-        one = waiting.pop()
-        outside = [each for each in stage.hlo.graph.becomes(one) if each not in seen]
-        seen.update(outside)
-        waiting += outside
-        for user in _users(stage.hlo.graph, one):
-            if user in seen:
-                continue
-            seen.add(user)
-            if user.opcode == "parameter" or not does(user.opcode) & ~HANDED_ON:
-                waiting.append(user)
-            else:
-                found.update(tags_in(stage, user.span))
-    return frozenset(found)
+    reach = forward(flow.flow, flow.values(Place(start)), HANDED_ON, carried=True, limit=MAX_VISITED)
+    return frozenset(number for end in reach.ends for number in tags_in(stage, end.instruction.span))
 
 
-def _users(graph: Graph, instruction: Instruction) -> Iterator[Instruction]:
-    """The users of a result, inside of what is fused."""
-    takers, elements = graph.users(instruction)
-    yield from (user for users in elements.values() for user in users)
-    for user, position in takers:
-        if user.opcode in ("fusion", "call"):
-            entered = [parameter for parameter in graph.entered(user, position) if parameter is not None]
-            yield from entered or [user]
-        else:
-            yield user
+@derived
+def around(stage: ParsedStage, collective: Collective) -> frozenset[int]:
+    """Return the numbers of the operations that a collective comes from, that take its result, or make its operands.
+
+    Those that hand a value on, and those that are applied to each of the operand's elements, are among them.
+    """
+    flow = value_flow(stage)
+    start = None if flow is None else flow.module.instruction(collective.computation, collective.name)
+    if flow is None or start is None:
+        return frozenset()
+    found = [start]
+    for value in flow.values(Place(start)):
+        reach = forward(flow.flow, [value], HANDED_ON, carried=True)
+        found += [value.instruction for value in reach.values] + [end.instruction for end in reach.ends]
+    for operand in (*flow.operands(start), Place(start)):
+        found += [source.instruction for source in flow.walk(operand)]
+    return frozenset(number for one in dict.fromkeys(found) for number in tags_in(stage, one.span))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -176,6 +177,22 @@ def test_by_name_where_there_are_no_numbers(compiled: Callable[..., Report]) -> 
     confidences = {cause.confidence for _, cause in inserted(again)}
     assert confidences <= {"name", "shape"}
     assert "name" in confidences
+
+
+def test_an_operation_that_a_collective_does_not_touch_is_no_cause(compiled: Callable[..., Report]) -> None:
+    """Gathers of the two layers' weights with each other's numbers: a product takes the weight of one of them."""
+    report = compiled(SPECS)
+    gathers = [each for each in report.collectives if (each.stage, each.kind) == ("hlo", "all-gather")]
+    tried = 0
+    for one, other in itertools.permutations(gathers, 2):
+        weights = [re.search(r"\['layers'\]\[(\d)\]", each.argument or "") for each in (one, other)]
+        if None in weights or len({weight[1] for weight in weights if weight}) < 2:
+            continue
+        mistaken = replace(one, span=other.span, op_name=other.op_name, source=other.source)
+        tried += 1
+        assert causes_of(report.program, other)
+        assert not causes_of(report.program, mistaken), (one.argument, other.argument)
+    assert tried >= 4
 
 
 TWO_DIMENSIONS = """
