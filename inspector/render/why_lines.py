@@ -178,7 +178,7 @@ def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
     elif collective.op_name:
         yield f"  for {collective.op_name}"
     causes = causes_of(report.program, collective)
-    if collective.origin == "partitioner" and not causes:
+    if collective.origin == "partitioner" and not causes and report.program.stage("sdy") is not None:
         yield "  cause not known"
     for cause in causes[:MAX_CAUSES]:
         yield f"  because {cause_line(cause, report)}"

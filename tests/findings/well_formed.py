@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
+import subprocess
+import sys
 
 from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.report import Report
@@ -28,4 +31,13 @@ def assert_well_formed(report: Report) -> None:
             changed = edited(report.program, fix.edits) or {}
             assert bool(changed) == bool(fix.edits), fix
             for file, data in changed.items():
-                assert ast.dump(ast.parse(data)) != ast.dump(ast.parse(report.program.file(file).data)), fix
+                before = report.program.file(file).data
+                assert ast.dump(ast.parse(data)) != ast.dump(ast.parse(before)), fix
+                assert _unbound(data) <= _unbound(before), fix
+
+
+def _unbound(text: bytes) -> set[str]:
+    """The names of a module that neither it nor Python defines, by pyflakes' rule in ruff."""
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select=F821", "--output-format=json", "-"]
+    found = json.loads(subprocess.run(command, input=text, capture_output=True, check=False).stdout)
+    return {each["message"] for each in found}

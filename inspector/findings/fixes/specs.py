@@ -124,6 +124,13 @@ def mesh_text(program: Program, placed: tuple[str, ast.AST]) -> str:
     return next((f"{name}.mesh" for name in _assigned_names(module, ("NamedSharding",))), "")
 
 
+def sharding_words(report: Report, spec: str) -> str:
+    """A sharding by the name that the script has for its mesh; the spec alone where there is none."""
+    source = None if report.script is None else report.program.file(report.script)
+    mesh = "" if source is None else mesh_text(report.program, (source.name, tree_of(source)))
+    return f"NamedSharding({mesh}, {spec})" if mesh else spec
+
+
 def _assigned_names(nodes: Iterable[ast.AST], functions: tuple[str, ...]) -> Iterator[str]:
     for node in nodes:
         value = getattr(node, "value", None)

@@ -98,9 +98,9 @@ def _fix(collective: Collective) -> str:
         return of_parts
     names = tuple(axis.name for axis in axes)
     axis = (repr(names[0]) if len(names) == 1 else repr(names)) if names else "axis"
-    after = f"lax.psum(total, {axis}) once after the loop"
+    after = f"lax.psum the total over {axis} once after the loop"
     if collective.origin == "autodiff":
-        return f"make the parameters varying, lax.pcast(params, {axis}, to='varying'), and {after}"
+        return f"make the parameters varying over {axis}, by lax.pcast, and {after}"
     if collective.origin == "user":
         return f"accumulate without reducing, and {after}"
     return f"put the loop in a shard_map over {axis}, in which each device accumulates its own part, and {after}"

@@ -11,6 +11,7 @@ from ...ir.pytree_paths import Leaf, counterparts
 from ...ir.types import ArrayType, jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_bytes, known_sum, plural, with_more
+from ..fixes.specs import sharding_words
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
 Typed = tuple[Value | OtherResult, ArrayType]
@@ -26,7 +27,7 @@ def check(report: Report) -> Iterator[Finding]:
     axes = ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
     if len(subject.device_assignment) != 1:
         for function, others in _beside(report):
-            yield _found(function, others, sizes[mesh], axes, ("is", "not sharded"))
+            yield _found(report, function, others, sizes[mesh], axes, ("is", "not sharded"))
         return
     trained = weights_of(report.program)
     arguments = sorted(_large(capture.arguments), key=lambda each: (each[0].path in trained, -(each[1].bytes or 0)))
@@ -35,7 +36,7 @@ def check(report: Report) -> Iterator[Finding]:
     if values := results if is_free else arguments or results:
         what = ("depends", "on no argument") if is_free else ("is", "not sharded")
         yield _found(
-            subject.function, values, sizes[mesh], axes, what if arguments else ("has", "no requested sharding")
+            report, subject.function, values, sizes[mesh], axes, what if arguments else ("has", "no requested sharding")
         )
 
 
@@ -61,12 +62,14 @@ def _large(values: Sequence[Value | OtherResult]) -> list[Typed]:
 PLURAL = {"depends": "depend", "is": "are", "has": "have"}
 
 
-def _found(function: str, values: Sequence[Typed], devices: int, mesh: str, what: tuple[str, str]) -> Finding:
+def _found(
+    report: Report, function: str, values: Sequence[Typed], devices: int, mesh: str, what: tuple[str, str]
+) -> Finding:
     (first, _), size = values[0], known_sum(type.bytes for _, type in values) or 0
     names = with_more(first.path, len(values))
     verb = PLURAL[what[0]] if len(values) > 1 else what[0]
     is_result = first.path.startswith("result")
-    placed = "jit's out_shardings" if is_result else f"jax.device_put({first.path}, NamedSharding(mesh, P(...)))"
+    placed = "jit's out_shardings" if is_result else f"jax.device_put({first.path}, {sharding_words(report, 'P(...)')})"
     return finding(
         RULE,
         FindingPlace(first.path, SourcePosition()),

@@ -10,6 +10,7 @@ from ...collectives.context import context_of
 from ...communication.axis_use import argument_kinds
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, with_more
+from ..fixes.specs import sharding_words
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
 OF_DATA = re.compile(r"(?i)(?:.*_)?(?:data|batch|dp|ddp|fsdp|zero|replica|replicas)(?:_.*)?")
@@ -33,9 +34,9 @@ def check(report: Report) -> Iterator[Finding]:
         if OF_DATA.fullmatch(name):
             whole = batch if trains else list(filter(_is_large, batch))
             if size > 1 and whole and name not in (split if trains else used):
-                yield _found(whole, name, size, is_batch=True)
+                yield _found(report, whole, name, size, is_batch=True)
         elif size > 1 and name not in used and weights:
-            yield _found(weights, name, size, is_batch=False)
+            yield _found(report, weights, name, size, is_batch=False)
 
 
 def _splitting(value: ShardedValue) -> Iterator[str]:
@@ -51,7 +52,7 @@ def _is_large(value: ShardedValue) -> bool:
     return len(value.type.shape or ()) > 1 and (value.type.elements or 0) >= MIN_SPLIT_ELEMENTS
 
 
-def _found(values: list[ShardedValue], axis: str, size: int, *, is_batch: bool) -> Finding:
+def _found(report: Report, values: list[ShardedValue], axis: str, size: int, *, is_batch: bool) -> Finding:
     values = sorted(values, key=lambda each: -(each.type.bytes or 0))
     first, rows = values[0], (values[0].type.shape or (0,))[0]
     names, verb = with_more(first.name, len(values)), "are" if len(values) > 1 else "is"
@@ -72,7 +73,7 @@ def _found(values: list[ShardedValue], axis: str, size: int, *, is_batch: bool) 
             ("whole", ", ".join(f"{each.name} {each.type} as {each.spec}" for each in values[:6])),
             ("each device computes" if is_batch else "each device holds", computes),
         ),
-        fixes=advice(f"place it as NamedSharding(mesh, P({axis!r})), by jax.device_put or jit's in_shardings"),
+        fixes=advice(f"place it as {sharding_words(report, f'P({axis!r})')}, by jax.device_put or jit's in_shardings"),
     )
 
 

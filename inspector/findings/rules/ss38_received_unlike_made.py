@@ -10,6 +10,7 @@ from ...ir.pytree_paths import Leaf, counterparts
 from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
+from ..fixes.specs import sharding_words
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
 Pair = tuple[ShardedValue, OtherResult, str]
@@ -47,7 +48,8 @@ def check(report: Report) -> Iterator[Finding]:
     ]
     for pairs in (received, whole):
         if pairs:
-            yield _found(sorted(pairs, key=lambda pair: -(pair[0].type.bytes or 0)), is_received=pairs is received)
+            by_size = sorted(pairs, key=lambda pair: -(pair[0].type.bytes or 0))
+            yield _found(report, by_size, is_received=pairs is received)
 
 
 def _unsharded_at_first(
@@ -76,7 +78,7 @@ def _whole(result: OtherResult) -> str:
     return "whole on every device" if result.spec else "on one device"
 
 
-def _found(pairs: list[Pair], *, is_received: bool) -> Finding:
+def _found(report: Report, pairs: list[Pair], *, is_received: bool) -> Finding:
     argument, made, alike = pairs[0]
     several = len(pairs) > 1
     names = with_more(argument.name if is_received else alike, len(pairs))
@@ -84,13 +86,14 @@ def _found(pairs: list[Pair], *, is_received: bool) -> Finding:
     total = format_bytes(sum(each.type.bytes or 0 for each, *_ in pairs))
     if is_received:
         message = f"{names} {'are' if several else 'is'} whole on every device: {made.program} makes {them} {made.spec}"
-        fix = f"place it as it was made: jax.device_put({argument.name}, NamedSharding(mesh, {made.spec}))"
+        fix = f"place it as it was made: jax.device_put({argument.name}, {sharding_words(report, made.spec)})"
     else:
         verb, how = ("receives", "unsharded") if made.is_argument else ("makes", _whole(made))
         message = f"{names} {'are' if several else 'is'} sharded, but {made.program} {verb} {them} {how}"
-        fix = f"have {made.program} make it as {argument.spec}, by jit's out_shardings"
+        maker = "the lambda" if made.program == "<lambda>" else made.program
+        fix = f"have {maker} make it as {argument.spec}, by jit's out_shardings"
         if made.is_argument:
-            fix = f"make it as {argument.spec}: jnp.zeros(..., device=sharding), or device_put before the first call"
+            fix = f"make it as {argument.spec}: by device= of jnp.zeros, or device_put before the first call"
     return finding(
         RULE,
         FindingPlace(argument.name, argument.source, argument.stage, argument.span),
