@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...parsers.record import Record
 from ..findings.fixes.edits import Edits
-from ..report import StoryStep
+from ..report import SourcePosition, StoryStep
 
 
 class Candidate(Record, frozen=True):
@@ -22,9 +22,13 @@ class Candidate(Record, frozen=True):
 
 
 class Reason(Record, frozen=True):
-    """Reason for an error: in one sentence, the argument that it is about, and what may help."""
+    """Reason for an error: in one sentence, the argument that it is about, and what may help.
+
+    `where` is its place in the user's source, if it is not where the exception was raised.
+    """
 
     title: str
     argument: str = ""
     steps: tuple[StoryStep, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    where: SourcePosition | None = None

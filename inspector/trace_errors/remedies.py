@@ -17,7 +17,7 @@ from ..capture.protocol.events import StackFrame
 from ..experiments.edited import applied
 from ..ir.program import Program, file_on_disk
 from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
-from . import mesh_sizes, modes, placement, renamed, script_specs, sizes
+from . import mesh_sizes, modes, partitioning, placement, renamed, script_specs, sizes
 from .candidates import Candidate, Reason
 from .failed import Failed
 from .problem import Problem
@@ -50,6 +50,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (modes.UNBOUND, modes.explain_unbound),
     (modes.MAPPED, modes.explain_mapped),
     (renamed.MISSING, renamed.explain_missing),
+    (partitioning.INVALID, partitioning.explain_invalid),
 )
 """Patterns of messages, and what explains them; those of errors in tracing alone are the `EXPLAINERS`."""
 
@@ -247,7 +248,7 @@ def explained_run(
                 return None
             search = Search(runner, kind.script, tell)
             fixes = tuple(_fixes(search, problem, reason))
-            where = _place_of_edits(problem.place, fixes)
+            where = reason.where or _place_of_edits(problem.place, fixes)
             return Explanation(reason.title, reason.steps, fixes, where=where, argument=reason.argument)
     return None
 

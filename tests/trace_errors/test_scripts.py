@@ -77,6 +77,7 @@ PROGRAMS = {
     "sharded_leaves": ("out_shardings=shardings", "(P('fsdp') if leaf.ndim > 0 and leaf.shape[0] % 8 == 0 else P())"),
     "explicit_products": ("jnp.vdot(r, r)", "(2 * jax.numpy.dot(jax.numpy.conj(r), r, out_sharding=jax.P()) + 1)"),
     "library_in_vmap": ("jnp.searchsorted(own, row)", "jax.sharding.auto_axes(lambda "),
+    "stencil_of_rolls": ("return lax.concatenate(", "optimization_barrier([lax.pad(u, 0.0, [(by - n, 0, 0)]), lax"),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""

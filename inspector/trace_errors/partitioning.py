@@ -1,0 +1,62 @@
+"""Programs that XLA's partitioner makes invalid: the verifier says so of an instruction, which comes from a call."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ...parsers.source import Frame
+from ..findings.fixes.edits import extent, together, wrapped
+from ..report import SourcePosition, StoryStep
+from .candidates import Candidate, Reason
+from .problem import Problem
+
+INVALID = re.compile(
+    r"during context \[hlo verifier\]: (?P<what>.*?)\n(?P<rest>.*?)Failed after spmd-partitioning", re.DOTALL
+)
+_NAME = re.compile(r'op_name="([^"]*)"')
+_FRAME = re.compile(r"^\s*(?P<file>\S.*):(?P<line>\d+):(?P<column>\d+) \[(?P<function>[^\]]*)\]\s*$", re.MULTILINE)
+
+OPERANDS = (ast.List, ast.Tuple, ast.Name, ast.Call, ast.Subscript, ast.Attribute, ast.BinOp)
+"""Expressions that may be arrays."""
+
+
+def explain_invalid(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain an operation that the partitioner makes a wrong instruction of."""
+    name = _NAME.search(said["rest"])
+    operation = "an operation" if name is None else name[1].rpartition("/")[2]
+    stack = tuple(
+        Frame(each["file"], each["function"], int(each["line"]), 0, int(each["column"]), 0)
+        for each in _FRAME.finditer(said["rest"])
+        if each["file"] in problem.files
+    )
+    where = SourcePosition.exact(stack) if stack else problem.place
+    title = f"XLA partitions {operation} wrongly: a bug of the compiler, which its verifier finds"
+    step = StoryStep(f"the verifier says of what it is compiled to: {said['what'].strip().rstrip(':')}", where)
+    return Reason(title, "", (step,), tuple(_candidates(problem, stack)), where)
+
+
+def _candidates(problem: Problem, stack: tuple[Frame, ...]) -> Iterator[Candidate]:
+    """What keeps the compiler from joining the call with what makes its operands; last, whole operands."""
+    sharding, mesh = problem.named("NamedSharding"), next((each.name for each in problem.meshes()), None)
+    calls = [found for frame in stack for found in _calls(problem, frame)]
+    for (file, call), operands in calls:
+        parts = [wrapped((file, operand), "jax.lax.optimization_barrier(", ")") for operand in operands]
+        for edits in (*parts, *([together(*parts)] if len(parts) > 1 else [])):
+            yield Candidate(f"compile {ast.unparse(call.func)} apart from its operands: optimization_barrier", edits)
+    for (file, call), operands in calls if mesh else ():
+        around = f", {sharding}({mesh}, {problem.spec_text(())}))"
+        for operand in operands:
+            whole = wrapped((file, operand), "jax.lax.with_sharding_constraint(", around)
+            yield Candidate(f"have the operands of {ast.unparse(call.func)} whole on every device", whole)
+
+
+def _calls(problem: Problem, frame: Frame) -> Iterator[tuple[tuple[str, ast.Call], list[ast.expr]]]:
+    """The call, or the calls, at a place, each with the operands that are written there."""
+    nodes = [(file, node) for file, node in problem.nodes if file == frame.file and isinstance(node, ast.Call)]
+    exact = [(file, node) for file, node in nodes if extent(node)[:2] == (frame.line, frame.column)]
+    for file, node in exact or [(file, node) for file, node in nodes if node.lineno == frame.line]:
+        operands: list[ast.expr] = [each for each in node.args if isinstance(each, OPERANDS)]
+        if operands:
+            yield (file, node), operands
