@@ -285,7 +285,7 @@ CEILINGS = {
     "inspector/selection": 400,
     "inspector/shardings": 3400,
     "inspector/targets": 400,
-    "inspector/trace_errors": 3950,
+    "inspector/trace_errors": 4050,
     "inspector/traces": 1000,
     "inspector/values": 500,
     "inspector/variance": 600,
