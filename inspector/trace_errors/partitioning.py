@@ -38,7 +38,7 @@ def explain_invalid(problem: Problem, said: re.Match[str]) -> Reason:
 
 
 def _candidates(problem: Problem, stack: tuple[Frame, ...]) -> Iterator[Candidate]:
-    """What keeps the compiler from joining the call with what makes its operands; last, whole operands."""
+    """Edits that keep the compiler from joining the call with what makes its operands; last, whole operands."""
     sharding, mesh = problem.named("NamedSharding"), next((each.name for each in problem.meshes()), None)
     calls = [found for frame in stack for found in _calls(problem, frame)]
     for (file, call), operands in calls:
