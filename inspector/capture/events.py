@@ -54,7 +54,6 @@ VALUES: dict[type[Event], tuple[str, str]] = {
     Differences: ("values", "compared"),
     Summaries: ("values", "summaries"),
     sent.Timings: ("seconds", "timings"),
-    sent.OtherPrograms: ("values", "others"),
     sent.OtherResults: ("values", "other_results"),
     sent.Imported: ("files", "files"),
 }
@@ -114,6 +113,8 @@ def fold(capture: Capture, event: Event | None) -> Capture:
             return _with_stage(capture, event)
         case sent.Pass(pipeline, name, changes, text):
             return replace(capture, passes=(*capture.passes, pass_snapshot(pipeline, name, changes, text)))
+        case sent.OtherPrograms(values, chosen):
+            return replace(capture, others=values, chosen=chosen)
         case sent.Peak(text):
             return replace(capture, peak=Source("peak", text))
         case Probe() if len(capture.probes) >= MAX_PROBES:

@@ -91,8 +91,8 @@ class Capture:
     `timings` are seconds by phase. `progress` is None when the capture has ended; it is `complete` when it ended
     without failure. `passes` are around those that change communication, in order. `equations`
     say which operation of the StableHLO comes from which equation of the jaxpr: see `worker/equation_numbers.py`.
-    `others` are the script's programs beside this one, `other_results` what these made, `files` those of the user's
-    that it consists of.
+    `others` are the script's programs beside this one, which is the `chosen` one, `other_results` what they made,
+    `files` those of the user's that it consists of.
     `summaries` are compared with those of a run on one device, and then left out. `peak` are XLA's live ranges, and
     what is alive when most memory is taken. `damage` says why the rest of a saved capture could not be read. A capture
     is `foreign` if it was read from a file, which anyone may have written: what it names on this machine is theirs to
@@ -120,6 +120,7 @@ class Capture:
     messages: tuple[Message, ...] = ()
     failure: Failure | None = None
     others: tuple[OtherProgram, ...] = ()
+    chosen: tuple[str, int] | None = None
     other_results: tuple[OtherResult, ...] = ()
     files: tuple[str, ...] = ()
     script_text: Source | None = None

@@ -59,6 +59,7 @@ def on_one_device(request: Request, capture: Capture, *, nudged: bool = False) -
     count = None if capture.subject is None else capture.subject.device_count
     return replace(
         request,
+        program=capture.chosen,
         overrides=(*request.overrides, ONE_DEVICE),
         devices=request.devices or count,
         nudged=nudged,

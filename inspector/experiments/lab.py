@@ -126,7 +126,8 @@ class Lab:
         self._report, self._policy, self._tell = report, policy, tell
         self._deadline = time.monotonic() + seconds
         timeout = GRACE_S + max(seconds, MAX_TIMES * sum(report.capture.timings.values()))
-        self._request = replace(request, timeout=timeout, devices=devices_of(report.program, request))
+        devices, chosen = devices_of(report.program, request), report.capture.chosen
+        self._request = replace(request, timeout=timeout, devices=devices, program=chosen)
         self._known: dict[Edits, Future[Experiment]] = {}
         self.unseen: set[int] = set()
         """The findings that no rule has seen: shown once a fix of theirs helps."""

@@ -80,9 +80,9 @@ def suggested(
             return None
         tell(f"compiling {', '.join(f'{name}: {spec}' for name, spec in arguments[:2])}")
         left = max(5.0, end - time.monotonic())
-        changed = last_capture(
-            for_numbers(replace(request, shardings=(*arguments, *row.results.items()), timeout=left))
-        )
+        shardings = (*arguments, *row.results.items())
+        wanted = replace(request, program=capture.chosen, shardings=shardings, timeout=left)
+        changed = last_capture(for_numbers(wanted))
         if changed.failure is not None:
             return None
         numbers = compared(capture.execution, changed.execution)

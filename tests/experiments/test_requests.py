@@ -90,6 +90,22 @@ def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) 
     assert sent[1] < 0.9 * sent[0]
 
 
+def test_a_result_that_is_no_state_is_requested_as_it_is_computed(tmp_path: Path) -> None:
+    """The program of a script that matters most is the one that is tried, though with the fix another one is."""
+    (tmp_path / "script.py").write_text(programs.LOGITS)
+    request = Request(str(tmp_path / "script.py"), probe="none")
+    before = inspect(last_capture(request))
+    found = first_fix(tried(before, request, seconds=300))
+    done = found.fixes[0].experiment
+    assert done is not None
+    assert (done.before.bytes, done.after.bytes, done.values) == (8 * 4096 * 4 // 2, 0, "equal")
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert "NamedSharding(mesh, P('data', 'model'))" in changed.decode()
+    (tmp_path / "script.py").write_bytes(changed)
+    after = last_capture(request)
+    assert [before.capture.chosen, after.chosen] == [("forward", 0), ("best", 0)]
+
+
 def test_moments_get_the_spec_of_their_parameter(tmp_path: Path) -> None:
     """A fix of its line, in a function that makes the layout of all of a state, divides its memory by 4 or more."""
     before, request = report_of(tmp_path, programs.STATE)

@@ -302,9 +302,13 @@ class OtherProgram:
 
 @dataclass(frozen=True, slots=True)
 class OtherPrograms:
-    """The programs of the script beside the one that is captured, the costliest first."""
+    """The programs of the script beside the one that is captured, the costliest first.
+
+    `chosen` is the name of that one, and how many of its name were compiled before it.
+    """
 
     values: tuple[OtherProgram, ...]
+    chosen: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ class Request:
 
     Arguments:
         function: `script.py:fn`, `package.module:fn`, with attributes (`script.py:Model.step`); `script.py` for the
-            program of it that matters most.
+            program of it that matters most, or the `program`.
+        program: its name, and how many of its name are compiled before it; None for the one that matters most.
         args: one specification per positional argument, as in `f32[8,16]@x,y` (see `arg_spec.py`).
         inputs: the name, in the script, of the arguments or of a function that makes them; `other.py:make` in a file.
         mesh: names and sizes of the mesh that it runs under.
@@ -58,6 +59,7 @@ class Request:
     """
 
     function: str
+    program: tuple[str, int] | None = None
     args: tuple[str, ...] = ()
     inputs: str | None = None
     mesh: tuple[tuple[str, int], ...] = ()

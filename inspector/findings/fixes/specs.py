@@ -116,11 +116,10 @@ def mesh_text(program: Program, placed: tuple[str, ast.AST]) -> str:
     names = {target.id for node in module for target in targets_of(node)}
     if "mesh" in names or imports(source, "mesh"):
         return "mesh"
-    if "self" in given and any(
-        isinstance(node, ast.Attribute) and node.attr == "mesh" and name_of(node.value) == "self"
-        for node in nodes_of(program, file)
-    ):
-        return "self.mesh"
+    for node in nodes_of(program, file):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner), attr="mesh") if owner in given:
+                return f"{owner}.mesh"
     return next((f"{name}.mesh" for name in _assigned_names(module, ("NamedSharding",))), "")
 
 

@@ -79,9 +79,10 @@ class Context:
 
 @dataclass
 class _Seen:
-    """A program, and the call that it was compiled for."""
+    """A program, how many of its name were compiled before it, and the call that it was compiled for."""
 
     program: CompiledProgram
+    place: tuple[str, int]
     call: Call | None
     context: Context
     executable: Any
@@ -164,7 +165,8 @@ class _Observer:
         if call is None and program.internal:
             call = self.mapped or self._operation_that_sends(executable)
         call = None if call is None else _weakly(call)
-        self.seen[program.number] = _Seen(program, call, Context.current(), executable, self.mapped is not None)
+        place = (program.name, sum(each.program.name == program.name for each in self.seen.values()))
+        self.seen[program.number] = _Seen(program, place, call, Context.current(), executable, self.mapped is not None)
         if not program.internal and "closed_jaxpr" in lowering.arguments:
             self.seen[program.number].paths = tuple(paths_of(lowering)[1])
 
@@ -371,8 +373,11 @@ class Costliest:
         functions = [f"{place}:{name}" for name in functions_in(self.script.text)[:4]]
         if not ranked:
             raise UsageError(f"JAX compiled no program for {place}", self._elsewhere(functions))
-        chosen = next((each for each in ranked if each.call is not None), None)
+        wanted = self.request.program
+        chosen = next((each for each in ranked if each.call and wanted in (None, each.place)), None)
         whole = f"name a function to see it whole: {', '.join(functions)}" if functions else "jit what belongs together"
+        if chosen is None and wanted is not None:
+            raise UsageError(f"{place} no longer compiles {wanted[0]}")
         if chosen is None or chosen.call is None:
             raise UsageError(f"{place} calls no jitted function, and none of its operations communicates", whole)
         if chosen.program.internal and not chosen.is_mapped:
@@ -384,7 +389,7 @@ class Costliest:
             for each in ranked
             if each is not chosen and not (each.is_mapped and chosen.is_mapped)
         )
-        self.channel.send(OtherPrograms(others))
+        self.channel.send(OtherPrograms(others, chosen.place))
         made = (value for each in ranked if each is not chosen for value in (*each.results, *_received(each, chosen)))
         self.channel.send(OtherResults(tuple(dict.fromkeys(made))))
         with chosen.context.again():

@@ -2,16 +2,17 @@
 
 Four kinds contain the usual mistakes: (a) a constraint with the batch's axes on lookups, broadcasts and the first
 products of parameters; (b) a result as the argument that it becomes; (c) an optimizer's leaf as its parameter; (d)
-other specs of arguments and constraints, one step away. Layers, and an optimizer's leaves, go together.
+other specs of arguments, constraints, and requested results that are no state, one step away. Layers, and an
+optimizer's leaves, go together.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
@@ -133,7 +134,7 @@ class Requests:
 
     def candidates(self, pricing: Pricing) -> Iterator[Candidate]:
         """All kinds, each change once: the likeliest mistakes first, then the other kinds by turns."""
-        many = itertools.zip_longest(self._batches(pricing), self._constraints(), self._arguments())
+        many = itertools.zip_longest(self._batches(pricing), self._constraints(), self._arguments(), self._outputs())
         kinds = (self._results(), self._homes(), self._inputs(), *many)
         found = (each for kind in kinds for each in kind if each is not None)
         yield from dict.fromkeys(found)
@@ -146,7 +147,8 @@ class Requests:
             if (now := lowered.results[result]) is None or now.dims != lowered.arguments[argument].dims
         ]
         for key in (_starred, _first_step):
-            for members in _grouped(apart, partial(_by, key, lowered.result_names)):
+            shared = {result: key(lowered.result_names[result]) for result in apart}
+            for members in _grouped(apart, shared.__getitem__):
                 changes = (Change("result", result, lowered.arguments[self.tied[result]]) for result in members)
                 yield Candidate("b", tuple(changes))
 
@@ -158,7 +160,8 @@ class Requests:
             if lowered.arguments[number].dims != lowered.arguments[home].dims
         ]
         for key in (_starred, _first):
-            for members in _grouped(apart, partial(_by, key, lowered.names)):
+            shared = {number: key(lowered.names[number]) for number in apart}
+            for members in _grouped(apart, shared.__getitem__):
                 specs = {number: lowered.arguments[self.home[number]] for number in members}
                 yield Candidate("c", self.with_results(specs))
 
@@ -208,6 +211,21 @@ class Requests:
                 for spec in self._others(now, type, batch=now.dims[0] if is_data else ()):
                     if lowered.parts(spec) >= lowered.parts(now):
                         yield Candidate("d", self.with_results(dict.fromkeys(members, spec)))
+
+    def _outputs(self) -> Iterator[Candidate]:
+        """Requested results that are no state, in more parts: the largest first."""
+        lowered = self.lowered
+        outputs = [n for n, now in enumerate(lowered.results) if now is not None and n not in self.tied]
+
+        def kind(number: int) -> Hashable:
+            return _starred(lowered.result_names[number]), str(lowered.result_types[number]), lowered.results[number]
+
+        groups = _grouped(outputs, kind)
+        for members in sorted(groups, key=lambda each: -math.prod(lowered.result_types[each[0]].shape)):
+            now, type = lowered.results[members[0]], lowered.result_types[members[0]]
+            for spec in () if now is None else self._others(now, type):
+                if now is not None and lowered.parts(spec) > lowered.parts(now):
+                    yield Candidate("d", tuple(Change("result", number, spec) for number in members))
 
     def _requested(self, constraint: int) -> Spec:
         return spec_in(str(self.lowered.operations[constraint].attributes["sharding"]))
@@ -370,10 +388,6 @@ class Requests:
                 if place is not None:
                     found[ir.IntegerAttr(known[NUMBER]).value] = place
         return found
-
-
-def _by(key: Callable[[str], str], names: Sequence[str], number: int) -> str:
-    return key(names[number])
 
 
 def _grouped(members: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
