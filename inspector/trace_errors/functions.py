@@ -12,7 +12,10 @@ from .failed import Failed
 
 Function = ast.FunctionDef | ast.Lambda
 
-_STEP = re.compile(r"\[(\d+)\]")
+PATH = r"(?:\[(?:\d+|'[^']*')\]|\.\w+)*"
+"""Paths of results, as JAX's messages have them: `[1]['loss']`, `.loss`."""
+
+_STEP = re.compile(r"\[(\d+)\]|(?:\['([^']*)'\]|\.(\w+))")
 
 
 def functions_named(failed: Failed, name: str) -> Iterator[tuple[str, Function]]:
@@ -33,17 +36,30 @@ def results_of(file: str, function: Function, path: str) -> Iterator[Placed]:
     else:
         found = [node.value for node in _own(function) if isinstance(node, ast.Return) and node.value is not None]
     for value in found:
+        if path and isinstance(value, ast.Name) and not isinstance(function, ast.Lambda):
+            assigned = [node for node in _own(function) if isinstance(node, ast.Assign)]
+            named = [node.value for node in assigned if value.id in map(ast.unparse, node.targets)]
+            value = named[0] if len(named) == 1 else value
         part = element(value, path)
         if part is not None:
             yield file, part
 
 
 def element(value: ast.expr, path: str) -> ast.expr | None:
-    """An element of a tuple or list that is written out; None where it is not."""
-    for step in _STEP.findall(path):
-        if not isinstance(value, ast.Tuple | ast.List) or int(step) >= len(value.elts):
+    """An element of a tuple, dictionary or class that is written out; None where it is not."""
+    for number, key, attribute in _STEP.findall(path):
+        found: list[ast.expr] = []
+        match value:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) if number:
+                found = parts[int(number) :]
+            case ast.Dict(keys=keys, values=parts):
+                pairs = zip(keys, parts, strict=True)
+                found = [part for name, part in pairs if isinstance(name, ast.Constant) and name.value == key]
+            case ast.Call(keywords=keywords):
+                found = [keyword.value for keyword in keywords if keyword.arg == (key or attribute)]
+        if not found:
             return None
-        value = value.elts[int(step)]
+        value = found[0]
     return value
 
 

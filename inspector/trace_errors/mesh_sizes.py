@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import instead, parenthesized, together
-from ..report import StoryStep
+from ..report import Edit, StoryStep
 from .candidates import Candidate, Reason
 from .problem import Problem
 
@@ -17,6 +17,7 @@ MESH = re.compile(
     r"Number of devices (?P<has>\d+) must (?:be >=|equal) the product of mesh_shape [\[(](?P<shape>[\d, ]+)[\])]"
     r"|cannot reshape array of size (?P<has2>\d+) into shape \((?P<shape2>[\d, ]+)\)"
 )
+NAMES = re.compile(r"devices\.ndim == (?P<has>\d+) and len\(axis_names\) == (?P<names>\d+)")
 MAKERS = ("make_mesh", "create_device_mesh", "create_mesh", "reshape")
 MAX_SHAPES = 3
 
@@ -53,6 +54,26 @@ def explain_mesh(problem: Problem, said: re.Match[str]) -> Reason | None:
         return None
     title = f"a mesh of shape {shape} has {math.prod(shape)} devices, but there are {has}"
     return Reason(title, "", (StoryStep("the mesh takes each device once", problem.place),), tuple(candidates))
+
+
+def explain_names(problem: Problem, said: re.Match[str]) -> Reason | None:
+    """Explain a mesh with another number of names than its array of devices has dimensions."""
+    count = int(said["names"])
+    shapes = {1: ["-1"], 2: ["-1, 2", "2, -1", "-1, 1"], 3: ["-1, 2, 2", "-1, 2, 1", "-1, 1, 1"]}.get(count, [])
+    candidates = []
+    for file, call in problem.calls("Mesh"):
+        devices = call.args[0] if call.args else None
+        imports = [node for where, node in problem.nodes if where == file and isinstance(node, ast.Import)]
+        named = {alias.name: alias.asname or alias.name for node in imports for alias in node.names}
+        if devices is not None and imports and (file, call) in problem.expressions:
+            first, numpy = imports[0].lineno, named.get("numpy", "numpy")
+            needed = () if "numpy" in named else (Edit(file, first, 0, first, 0, "import numpy\n"),)
+            for shape in shapes:
+                edits = (*needed, *instead((file, devices), f"{numpy}.array({ast.unparse(devices)}).reshape({shape})"))
+                candidates.append(Candidate(f"reshape the devices to ({shape}), a dimension for each name", edits))
+    title = f"the mesh has {count} axis names, but its array of devices has {said['has']} dimension"
+    step = StoryStep("each name is that of one dimension of the array of devices", problem.place)
+    return Reason(title + "s" * (said["has"] != "1"), "", (step,), tuple(candidates))
 
 
 def _shapes(shape: Sequence[int], count: int) -> list[tuple[int, ...]]:

@@ -19,7 +19,6 @@ _NAME = re.compile(r'op_name="([^"]*)"')
 _FRAME = re.compile(r"^\s*(?P<file>\S.*):(?P<line>\d+):(?P<column>\d+) \[(?P<function>[^\]]*)\]\s*$", re.MULTILINE)
 
 OPERANDS = (ast.List, ast.Tuple, ast.Name, ast.Call, ast.Subscript, ast.Attribute, ast.BinOp)
-"""Expressions that may be arrays."""
 
 
 def explain_invalid(problem: Problem, said: re.Match[str]) -> Reason:
@@ -40,23 +39,20 @@ def explain_invalid(problem: Problem, said: re.Match[str]) -> Reason:
 def _candidates(problem: Problem, stack: tuple[Frame, ...]) -> Iterator[Candidate]:
     """Edits that keep the compiler from joining the call with what makes its operands; last, whole operands."""
     sharding, mesh = problem.named("NamedSharding"), next((each.name for each in problem.meshes()), None)
-    calls = [found for frame in stack for found in _calls(problem, frame)]
-    for (file, call), operands in calls:
-        parts = [wrapped((file, operand), "jax.lax.optimization_barrier(", ")") for operand in operands]
-        for edits in (*parts, *([together(*parts)] if len(parts) > 1 else [])):
-            yield Candidate(f"compile {ast.unparse(call.func)} apart from its operands: optimization_barrier", edits)
-    for (file, call), operands in calls if mesh else ():
-        around = f", {sharding}({mesh}, {problem.spec_text(())}))"
-        for operand in operands:
-            whole = wrapped((file, operand), "jax.lax.with_sharding_constraint(", around)
-            yield Candidate(f"have the operands of {ast.unparse(call.func)} whole on every device", whole)
+    whole = f", {sharding}({mesh}, {problem.spec_text(())}))"
+    for function, text, after in (
+        ("optimization_barrier", "compile {} apart from its operands: optimization_barrier", ")"),
+        *([("with_sharding_constraint", "have the operands of {} whole on every device", whole)] if mesh else []),
+    ):
+        for file, call in (found for frame in stack for found in _calls(problem, frame)):
+            operands = [each for each in call.args if isinstance(each, OPERANDS)]
+            parts = [wrapped((file, operand), f"jax.lax.{function}(", after) for operand in operands]
+            for edits in dict.fromkeys(filter(None, (*parts, together(*parts)))):
+                yield Candidate(text.format(ast.unparse(call.func)), edits)
 
 
-def _calls(problem: Problem, frame: Frame) -> Iterator[tuple[tuple[str, ast.Call], list[ast.expr]]]:
-    """The call, or the calls, at a place, each with the operands that are written there."""
+def _calls(problem: Problem, frame: Frame) -> list[tuple[str, ast.Call]]:
+    """The call, or the calls, at a place."""
     nodes = [(file, node) for file, node in problem.nodes if file == frame.file and isinstance(node, ast.Call)]
     exact = [(file, node) for file, node in nodes if extent(node)[:2] == (frame.line, frame.column)]
-    for file, node in exact or [(file, node) for file, node in nodes if node.lineno == frame.line]:
-        operands: list[ast.expr] = [each for each in node.args if isinstance(each, OPERANDS)]
-        if operands:
-            yield (file, node), operands
+    return exact or [(file, node) for file, node in nodes if node.lineno == frame.line]

@@ -32,6 +32,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (sizes.IN_SPECS, sizes.explain),
     (sizes.SCATTERED, sizes.explain_scattered),
     (mesh_sizes.MESH, mesh_sizes.explain_mesh),
+    (mesh_sizes.NAMES, mesh_sizes.explain_names),
     (script_specs.RANK, script_specs.explain_rank),
     (script_specs.TWICE, script_specs.explain_twice),
     (script_specs.UNKNOWN, script_specs.explain_unknown),

@@ -12,21 +12,21 @@ from ..findings.fixes.edits import Placed, as_operand, axes_text, instead, wrapp
 from ..findings.fixes.invariance import CASTS, without_varying
 from ..report import Explanation, Fix, SourcePosition, StoryStep
 from .failed import Failed
-from .functions import Function, element, functions_named, results_of, shard_map_calls
+from .functions import PATH, Function, element, functions_named, results_of, shard_map_calls
 
 SPECS = ("P", "PartitionSpec")
 
 _FUNCTION = re.compile(r"applied to the function '([^']*)'")
 
 LACKS_AXES = re.compile(
-    r"out_specs((?:\[\d+\])*) is (P\(.*?\)) which implies[^{']*"
+    rf"out_specs({PATH}) is (P\(.*?\)) which implies[^{{']*"
     r"(?:\{[^}]*\} and not \{([^}]*)\}|'([^']*)'), but",
     re.DOTALL,
 )
 """JAX's message for a spec that lacks only one of the mesh's axes: it quotes the axis."""
 
 TOO_LONG = re.compile(
-    r"out_specs((?:\[\d+\])*) is (P\(.*?\)) which has length (\d+), but .*? has shape (\S+), which has rank (\d+)"
+    rf"out_specs({PATH}) is (P\(.*?\)) which has length (\d+), but .*? has shape (\S+), which has rank (\d+)"
 )
 
 
@@ -37,8 +37,9 @@ def explain_lacking_axes(failed: Failed, said: re.Match[str]) -> Explanation | N
         return None
     path, spec, several, single = said.groups()
     axes = tuple(axis.strip() for axis in (several or single).split(",") if axis.strip())
-    numbers = re.findall(r"\d+", path)
-    steps = [step for axis in axes for step in failed.story(function[1], int(numbers[0]) if numbers else 0, axis)]
+    number = re.match(r"\[(\d+)\]|$", path)
+    stories = [failed.story(function[1], int(number[1] or 0), axis) for axis in axes] if number else []
+    steps = [step for story in stories for step in story]
     last = f"it leaves through out_specs{path} = {spec}, which declares it invariant over {', '.join(axes)}"
     return Explanation(
         f"result{path} of {function[1]} varies over {', '.join(axes)}, but its out_spec {spec} says that it does not",

@@ -78,6 +78,8 @@ PROGRAMS = {
     "explicit_products": ("jnp.vdot(r, r)", "(2 * jax.numpy.dot(jax.numpy.conj(r), r, out_sharding=jax.P()) + 1)"),
     "library_in_vmap": ("jnp.searchsorted(own, row)", "jax.sharding.auto_axes(lambda "),
     "stencil_of_rolls": ("return lax.concatenate(", "optimization_barrier([lax.pad(u, 0.0, [(by - n, 0, 0)]), lax"),
+    "metrics_of_shards": ("print(make_eval(net)", """"acc": jax.lax.pmean(acc, 'batch')}"""),
+    "flat_devices": ("Mesh(jax.devices()", "mesh = Mesh(numpy.array(jax.devices()).reshape(-1, 2), "),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""
