@@ -7,12 +7,12 @@ into docs/validate.md.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
-from collections import Counter
+from collections import Counter, deque
 from pathlib import Path
 
+from shardscope.inspector.capture.protocol.request import Request
+from shardscope.inspector.capture.validation import begin_validated
 from shardscope.samples.catalogue import samples
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "validate.md"
@@ -55,20 +55,13 @@ def main() -> int:
 
 def validated(function: str, target: str, python: str | None) -> tuple[str, float, str]:
     """The status, the largest error, and why there is none."""
-    command = [sys.executable, "-m", "shardscope", "validate", function, "--target", target, "--format", "json"]
-    command += ["--python", python] if python else []
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False)
-        document = json.loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        return "not evaluated", 0.0, f"not in {TIMEOUT_S} s"
-    except ValueError:
-        return "not compiled", 0.0, done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    found = document["validation"]
+    request = Request(function, target=target, python=python, live=False, probe="none", timeout=TIMEOUT_S)
+    captured = deque(begin_validated(request, TIMEOUT_S).captures, maxlen=1).pop()
+    found = captured.validation
     if found is None:
-        return "not compiled", 0.0, document["failure"]["message"].partition("\n")[0] if document["failure"] else "?"
-    reason = f"{found['reason']} {found['place']}".strip() if found["status"] == "not evaluated" else ""
-    return found["status"], found["error"], reason
+        return "not compiled", 0.0, "?" if captured.failure is None else captured.failure.message.partition("\n")[0]
+    reason = f"{found.reason} {found.place}".strip() if found.status == "not evaluated" else ""
+    return found.status, found.error, reason
 
 
 if __name__ == "__main__":
