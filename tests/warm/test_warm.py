@@ -184,3 +184,18 @@ os.kill(os.getpid(), signal.SIGKILL)
     while any(os.path.exists(f"/proc/{pid}") for pid in servers):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_an_interpreter_that_imports_nothing_as_it_starts(
+    warmth: Warmth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in most environments: those of editable installations import a finder."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    python = str(tmp_path / "env" / "bin" / "python")
+    monkeypatch.setenv("PYTHONPATH", next(path for path in sys.path if path.endswith("site-packages")))
+    loaded = subprocess.run([python, "-c", "import sys; print('importlib' in sys.modules)"], capture_output=True)
+    assert loaded.stdout == b"False\n"
+    before = warmth.forked
+    found = [last_capture(Request(f"{SAMPLES['psum']}:psum", python=python, live=False)) for _ in range(3)]
+    assert warmth.forked > before
+    assert all(each.complete for each in found), [each.failure for each in found]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import sys
 
 MAIN = {name: value for name, value in globals().items() if name.startswith("__") and name != "__doc__"}
+import importlib  # noqa: E402 (its parts are the interpreter's own: a second copy of them does not work)
+
 FRESH = frozenset(sys.modules)
 PATH = tuple(sys.path)
 
