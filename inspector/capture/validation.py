@@ -43,15 +43,19 @@ EVALUATOR = (sys.executable, "-m", __name__.replace("capture.validation", "evalu
 
 
 def evaluated(
-    folder: Path, seconds: float, cancellation: Cancellation | None = None
+    folder: Path, seconds: float, cancellation: Cancellation | None = None, *, values: bool = True
 ) -> tuple[Validation, tuple[Probe, ...]]:
-    """The validation of the case in a folder, and values of the compiled program on its partitions.
+    """The validation of the case in a folder, and `values` of the compiled program on its partitions.
 
     Where the process dies or is cancelled, the validation says why there is none.
     """
     try:
         begun = (cancellation or Cancellation()).attach
-        done = run([*EVALUATOR, str(folder), str(seconds), "values"], timeout=seconds + START_S, begun=begun)
+        done = run(
+            [*EVALUATOR, str(folder), str(seconds), *(("values",) if values else ())],
+            timeout=seconds + START_S,
+            begun=begun,
+        )
     except subprocess.TimeoutExpired:
         return Validation("not evaluated", reason=f"not evaluated in {seconds:.0f} s"), ()
     if done.returncode == 0:

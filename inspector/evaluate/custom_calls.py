@@ -155,12 +155,33 @@ def _convolution(operation: Operation) -> Meaning:
     groups = operation.number("feature_group_count", 1)
     window = window_of(operation.attributes.get("window"), len(labels.spatial))
     dims, name = operation.dims, operation.dtype
+    config = operation.instruction.backend_config.get("cudnn_conv_backend_config", {})
+    scale, side_scale = config.get("conv_result_scale", 1), config.get("side_input_scale", 0)
+    mode, slope = config.get("activation_mode", "kNone"), config.get("leakyrelu_alpha", 0)
+    is_biased = target_of(operation) == "__cudnn$convBiasActivationForward"
+    if mode not in ACTIVATIONS:
+        raise NotEvaluatedError(f"{target_of(operation)} with activation {mode}")
 
-    def forward(x: Array, kernel: Array, *_: Array) -> Value:
-        found = converted(convolved(x, kernel, labels, window, dims, groups, 1, name), name)
-        return operation.results([found, *map(unwritten, operation.types[1:])])
+    def forward(x: Array, kernel: Array, *rest: Array) -> Value:
+        found = scale * convolved(x, kernel, labels, window, dims, groups, 1, name)
+        if is_biased:
+            place = labels.result.index("f")
+            found = found + rest[0].reshape([-1 if each == place else 1 for each in range(found.ndim)])
+            found = found + side_scale * rest[1] if len(rest) > 1 else found
+            found = ACTIVATIONS[mode](found, slope)
+        return operation.results([converted(found, name), *map(unwritten, operation.types[1:])])
 
     return forward
+
+
+ACTIVATIONS: Mapping[str, Callable[[Array, float], Array]] = {
+    "kNone": lambda x, _: x,
+    "kRelu": lambda x, _: np.maximum(x, 0),
+    "kRelu6": lambda x, _: np.clip(x, 0, 6),
+    "kElu": lambda x, _: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "kLeakyRelu": lambda x, slope: np.where(x > 0, x, slope * x),
+}
+"""Activations that cuDNN applies to a convolution, by XLA's names; the second argument is that of the leaky one."""
 
 
 def _filter_gradient(operation: Operation) -> Meaning:
@@ -336,6 +357,7 @@ CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
     "ZeroCrop": _zero_cropped,
     "__cudnn$convBackwardFilter": _filter_gradient,
     "__cudnn$convBackwardInput": _input_gradient,
+    "__cudnn$convBiasActivationForward": _convolution,
     "__cudnn$convForward": _convolution,
 }
 """The calls with a known meaning, by their targets."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from pathlib import Path
 
 from ..capture.model import Capture, Execution, OutputSummary
-from ..capture.protocol.request import Request
-from ..capture.scratch import Scratch
 from ..capture.validation import evaluated
 
 SECONDS = 10.0
@@ -17,13 +14,12 @@ DIGITS = 9
 """Significant digits of the projections of an output that do not depend on the order of sums."""
 
 
-def evaluated_results(request: Request, capture_of: Callable[[Request], Capture | None]) -> Execution | None:
-    """The results of a program as those of a run; None where it was not evaluated, or is not what its source says."""
-    with Scratch() as folder:
-        captured = capture_of(replace(request, case=str(folder)))
-        if captured is None or captured.failure is not None:
-            return None
-        validation, _ = evaluated(folder, SECONDS)
+def evaluated_results(captured: Capture, case: Path) -> Execution | None:
+    """The results of a captured program, whose case is in a folder, as those of a run.
+
+    None where it was not evaluated, or is not what its source says.
+    """
+    validation, _ = evaluated(case, SECONDS, values=False)
     if validation.status != "same" or len(validation.outputs) != len(captured.outputs):
         return None
     outputs = []

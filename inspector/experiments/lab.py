@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
-from ..capture.model import PHASES, Execution
+from ..capture.model import PHASES, Capture, Execution
 from ..capture.protocol.request import Request
+from ..capture.scratch import Scratch
 from ..capture.spawn import last_capture
 from ..findings.policy import EVERYTHING, Policy
 from ..findings.rules import rule_named
@@ -227,7 +229,14 @@ class Lab:
 
     def _outcome(self, edits: Edits, found: Finding | None) -> Experiment:
         """Return what came of some edits."""
-        changed = captured_with(self._report.program, for_numbers(self._request, gentle=self._gentle), edits)
+        with Scratch() as case:
+            return self._outcome_with(case, edits, found)
+
+    def _outcome_with(self, case: Path, edits: Edits, found: Finding | None) -> Experiment:
+        request = for_numbers(self._request, gentle=self._gentle)
+        if self._is_small_and_elsewhere:
+            request = replace(self._elsewhere, case=str(case))
+        changed = captured_with(self._report.program, request, edits)
         if changed is None:
             return Experiment("does not trace", "the source is missing, or differs from what was captured")
         if changed.failure is not None:
@@ -238,7 +247,7 @@ class Lab:
         numbers = compared(self._before.capture.execution, changed.execution)
         result = judged(self._before, after, (measured(self._before), measured(after)), numbers, found)
         if result.helps and result.values == "not compared" and self._is_small_and_elsewhere:
-            result = _with_numbers(result, found, *self._compared_here(edits))
+            result = _with_numbers(result, found, *self._compared_here(edits, changed, case))
         return result
 
     @cached_property
@@ -268,19 +277,18 @@ class Lab:
         size = (memory.arguments or 0) + (memory.outputs or 0) + (memory.temporaries or 0)
         return size * subject.device_count <= MAX_BYTES and cost.flops * subject.device_count <= MAX_FLOPS
 
-    def _compared_here(self, edits: Edits) -> tuple[Comparison, ComparedBy]:
+    def _compared_here(self, edits: Edits, changed: Capture, case: Path) -> tuple[Comparison, ComparedBy]:
         """Return whether the program gives the same numbers with some edits, and how that is known.
 
         Both programs for the target are evaluated; where that cannot be, both run on as many CPU devices.
         """
         self._tell("comparing its numbers")
-        program = self._report.program
         if self._evaluated is not None:
-            after = evaluated_results(self._elsewhere, lambda request: captured_with(program, request, edits))
+            after = evaluated_results(changed, case)
             if after is not None:
                 return compared(self._evaluated, after), "evaluation"
-        changed = captured_with(program, self._on_cpus, edits)
-        return compared(self._unchanged_on_cpus, None if changed is None else changed.execution), "runs on CPUs"
+        ran = captured_with(self._report.program, self._on_cpus, edits)
+        return compared(self._unchanged_on_cpus, None if ran is None else ran.execution), "runs on CPUs"
 
     @cached_property
     def _elsewhere(self) -> Request:
@@ -288,7 +296,9 @@ class Lab:
 
     @cached_property
     def _evaluated(self) -> Execution | None:
-        return evaluated_results(self._elsewhere, last_capture)
+        with Scratch() as case:
+            unchanged = last_capture(replace(self._elsewhere, case=str(case)))
+            return None if unchanged.failure is not None else evaluated_results(unchanged, case)
 
     @cached_property
     def _on_cpus(self) -> Request:

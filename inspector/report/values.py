@@ -7,7 +7,7 @@ from typing import Literal
 from ...parsers.record import Record
 from ..capture.protocol.values import Probe
 from ..ir.types import ArrayType, JaxType
-from .collectives import Pass
+from .collectives import Collective, Pass
 from .position import SourcePosition
 
 
@@ -61,7 +61,7 @@ class ProbedValue(Record, frozen=True):
     """A recorded value and where it is from.
 
     `name` is the variable's, or the path of an argument or output; `primitive` and the `axes` that it names are the
-    equation's.
+    equation's. `collective` is the compiled one, of a value of the evaluated program.
     """
 
     probe: Probe
@@ -70,6 +70,7 @@ class ProbedValue(Record, frozen=True):
     primitive: str
     axes: tuple[str, ...]
     source: SourcePosition
+    collective: Collective | None = None
 
     @property
     def label(self) -> str:

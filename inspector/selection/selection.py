@@ -165,8 +165,8 @@ def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage)
 
 def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Selection:
     """Return what belongs to the equation of a probe."""
-    path = report.probes[place.number].probe.path
-    collective = next((each for each in report.collectives if each.stage == "hlo" and (f"%{each.name}",) == path), None)
+    value = report.probes[place.number]
+    path, collective = value.probe.path, value.collective
     if collective is not None:
         return Selection(place, collective.source.stack, *_around(report, collective, stage))
     span = equation_span(report, path[-1]) if path else None

@@ -139,7 +139,7 @@ def _of_collective(probe: Probe, collective: Collective) -> ProbedValue:
     axes = tuple(str(axis) for axis in collective.axes or ())
     is_one = len(collective.result_types if probe.when == "after" else collective.operand_types) == 1
     name = probe.path[0] if is_one else f"{probe.path[0]}[{probe.position}]"
-    return ProbedValue(probe, JaxType(probe.type), name, collective.kind, axes, collective.source)
+    return ProbedValue(probe, JaxType(probe.type), name, collective.kind, axes, collective.source, collective)
 
 
 def _placed(probe: Probe, capture: Capture, text: JaxprText | None, places: dict[str, EquationPlace]) -> ProbedValue:
