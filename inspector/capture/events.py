@@ -13,7 +13,7 @@ import msgspec
 from ...parsers.source import Source
 from .model import STAGES, Capture, CaptureError, PassSnapshot, Stage
 from .protocol import events as sent
-from .protocol.events import EVENTS, TEXTS, Event
+from .protocol.events import EVENTS, INFINITE, TEXTS, Event
 from .protocol.trace import MAX_PROGRAMS, CompiledProgram
 from .protocol.values import (
     CollectiveTimes,
@@ -75,7 +75,17 @@ def decode(frame: Frame) -> Event | None:
     except (msgspec.ValidationError, RecursionError, OverflowError) as error:
         raise CaptureError(f"a {frame.event['event']} event that is not one: {error}") from None
     _check(event)
-    return event
+    return _with_infinity(event) if isinstance(event, Validation) else event
+
+
+def _with_infinity(validation: Validation) -> Validation:
+    """Errors as they were before they were written."""
+    outputs = tuple(replace(each, error=_error(each.error)) for each in validation.outputs)
+    return replace(validation, error=_error(validation.error), outputs=outputs)
+
+
+def _error(written: float) -> float:
+    return math.inf if written >= INFINITE else written
 
 
 def _check(event: Event) -> None:

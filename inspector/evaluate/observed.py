@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -11,7 +10,7 @@ import numpy as np
 
 from ...parsers.hlo import ArrayShape, HloType
 from ...parsers.hlo.types import leaves
-from ..capture.protocol.values import Probe, Shard, part_text
+from ..capture.protocol.values import Probe, Shard, digest_of, part_text, statistics_of
 from .case import Output
 from .collectives import OnDevices
 from .compare import flat
@@ -92,8 +91,7 @@ class Observer:
         known: dict[int, tuple[str, dict[str, Any]]] = {}
         for _, value in held:
             if id(value) not in known:
-                bits = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-                known[id(value)] = (hashlib.blake2b(bits, digest_size=8).hexdigest(), _figures(value))
+                known[id(value)] = digest_of(value), _figures(value)
         shards = []
         for device, value in held:
             digest, figures = known[id(value)]
@@ -110,12 +108,6 @@ class Observer:
 
 
 def _figures(value: Array) -> dict[str, Any]:
-    """Minimum, mean and maximum of the finite elements, and how many are not."""
     if value.dtype.kind == "c" or not value.size:
         return {}
-    finite = value[np.isfinite(value)] if value.dtype.kind == "f" else value.reshape(-1)
-    found: dict[str, Any] = {"non_finite": int(value.size - finite.size)}
-    if finite.size:
-        figures = {"minimum": finite.min(), "mean": finite.mean(dtype=np.float64), "maximum": finite.max()}
-        found |= {name: float(figure) for name, figure in figures.items()}
-    return found
+    return statistics_of(value[np.isfinite(value)] if value.dtype.kind == "f" else value.reshape(-1), value.size)

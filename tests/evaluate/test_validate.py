@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -10,8 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture.events import decode
 from shardscope.inspector.capture.protocol.case import OPTIMIZED, PASSES, SOURCE
+from shardscope.inspector.capture.protocol.events import frame_of
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.capture.validation import evaluated
 from shardscope.inspector.evaluate.validate import validate
 from shardscope.samples.catalogue import samples
 
@@ -64,6 +68,17 @@ def test_a_lost_reduction_is_found_with_its_pass_and_instruction(case: Path) -> 
     assert (found.differing_pass.name, found.differing_pass.previous) == ("bad", "good")
     assert found.first is not None
     assert found.first.name == f"%{name}"
+
+
+def test_memory_that_nothing_wrote_is_an_infinite_difference(case: Path) -> None:
+    text = (case / OPTIMIZED).read_text()
+    match = REDUCED.search(text)
+    assert match is not None
+    unwritten = f'{match[1]} custom-call(), custom_call_target="AllocateBuffer"'
+    (case / OPTIMIZED).write_text(text[: match.start()] + unwritten + text[match.end() :])
+    found, _ = evaluated(case, 60)
+    assert (found.status, found.reason, found.error) == ("differs", "", math.inf)
+    assert decode(frame_of(found)) == found
 
 
 def test_a_program_that_cannot_be_evaluated_is_not_guessed(case: Path) -> None:

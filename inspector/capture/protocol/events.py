@@ -5,7 +5,9 @@ Sizes are in bytes, times in seconds. An event's `bytes` are the text of its fra
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
@@ -387,9 +389,15 @@ def frame_of(event: Event) -> Frame:
     return Frame({"event": NAMES[kind], **plain_value(event, text)}, getattr(event, text) if text else b"")
 
 
+INFINITE = sys.float_info.max
+"""The number that stands for those that are not finite, which JSON does not have."""
+
+
 def plain_value(value: Any, left_out: str = "") -> Any:
     """The value as JSON has it: of an object its fields, but for the one that is left out."""
     if isinstance(value, (tuple, list)):
         return [plain_value(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return INFINITE
     names = getattr(type(value), "__match_args__", None)
     return value if names is None else {name: plain_value(getattr(value, name)) for name in names if name != left_out}

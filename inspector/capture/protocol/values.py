@@ -5,8 +5,10 @@ Times are in seconds.
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from ...records import dataclass
 from .trace import Place
@@ -86,6 +88,20 @@ class Shard:
     mean: float | None = None
     maximum: float | None = None
     non_finite: int | None = None
+
+
+def digest_of(array: Any) -> str:
+    """The digest of the bytes of a shard."""
+    return hashlib.blake2b(array.tobytes(), digest_size=8).hexdigest()
+
+
+def statistics_of(finite: Any, size: int) -> dict[str, Any]:
+    """Minimum, mean and maximum of the finite elements of an array of a size, and how many are not."""
+    found: dict[str, Any] = {"non_finite": size - finite.size}
+    if finite.size:
+        figures = {"minimum": finite.min(), "mean": finite.mean(dtype="float64"), "maximum": finite.max()}
+        found |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
+    return found
 
 
 def part_text(block: Sequence[slice], shape: Sequence[int]) -> str:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...protocol.memory import available_bytes
-from ...protocol.values import Execution, OutputSummary
+from ...protocol.values import Execution, OutputSummary, statistics_of
 from ..inputs import arg_spec
 from ..inputs.callables import Traceable
 from ..inputs.paths import result_path
@@ -235,8 +235,4 @@ def statistics(array: Any) -> dict[str, Any]:
     wide = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     is_finite = np.isfinite(wide)
     finite = wide if is_finite.all() else wide[is_finite]
-    found: dict[str, Any] = {"non_finite": int(wide.size - finite.size)}
-    if finite.size:
-        figures = {"minimum": finite.min(), "mean": finite.mean(dtype=np.float64), "maximum": finite.max()}
-        found |= {name: float(figure) for name, figure in figures.items() if math.isfinite(figure)}
-    return found
+    return statistics_of(finite, wide.size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -166,7 +165,7 @@ class Probed:
         if len(data) > self.room:
             data = b""
         self.room -= len(data)
-        digests = [_digest(array) for *_, array in held]
+        digests = [values.digest_of(array) for *_, array in held]
         figures = {digest: held[number][3] for number, digest in enumerate(digests)}
         known = {digest: live.statistics(array) for digest, array in figures.items()}
         shards = tuple(
@@ -222,7 +221,3 @@ def _window(shape: tuple[int, ...], window: tuple[int, ...], most: int) -> tuple
     begins = [0] * (len(shape) - len(window)) + list(window[-len(shape) :] if shape else ())
     start = [max(0, min(begin, size - taken)) for begin, size, taken in zip(begins, shape, extent, strict=True)]
     return tuple(start), tuple(extent)
-
-
-def _digest(array: Any) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8), digest_size=8).hexdigest()

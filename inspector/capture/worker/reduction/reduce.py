@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import subprocess
 import time
@@ -95,7 +94,7 @@ class Reduction:
             return False
         if found["status"] != "differs":
             return False
-        errors = [math.inf if output["error"] is None else output["error"] for output in found["outputs"]]
+        errors = [output["error"] for output in found["outputs"]]
         self._result = errors.index(max(errors))
         return True
 
