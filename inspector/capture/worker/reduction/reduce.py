@@ -166,7 +166,9 @@ def cut_program(program: TracedProgram, cut: Cut) -> TracedProgram:
         if kept.spec is None:
             return found
         sharding = NamedSharding(mesh, spec_of(kept.spec))
-        return [jax.lax.with_sharding_constraint(each, sharding) if _is_alike(each, kept) else each for each in found]
+        alike = [type_text(jax.typeof(each)) == kept.type for each in found]
+        constrained = jax.lax.with_sharding_constraint
+        return [constrained(each, sharding) if like else each for each, like in zip(found, alike, strict=True)]
 
     types = [
         jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding) if hasattr(leaf, "shape") else leaf
@@ -181,7 +183,3 @@ def cut_program(program: TracedProgram, cut: Cut) -> TracedProgram:
         [*leaves, *holes],
         traced.lower,
     )
-
-
-def _is_alike(value: Any, described: Value) -> bool:
-    return type_text(jax.typeof(value)) == described.type
