@@ -266,7 +266,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_700,
+    "inspector/capture": 18_750,
     "inspector/catalog": 600,
     "inspector/check": 400,
     "inspector/collectives": 2400,
