@@ -46,7 +46,9 @@ def grounded(report: Report, found: Finding) -> Finding:
     fixes = []
     for fix in found.fixes:
         here = known | set(_words(report, places | {(edit.file, edit.line) for edit in fix.edits}))
-        if set(_named(fix.title)) <= here | JAX | {word for edit in fix.edits for word in WORD.findall(edit.text)}:
+        if set(_named(fix.title)) <= here | JAX | BUILT_IN | {
+            word for edit in fix.edits for word in WORD.findall(edit.text)
+        }:
             fixes.append(fix if set(_loaded(fix)) <= here else replace(fix, edits=()))
     return replace(found, fixes=tuple(fixes))
 
