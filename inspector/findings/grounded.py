@@ -22,7 +22,8 @@ WORD = re.compile(r"[^\W\d]\w*")
 JAX = frozenset(FUNCTIONS) | set(
     WORD.findall(
         "jax lax jnp numpy np P PartitionSpec NamedSharding shard_map jit grad vmap checkpoint device_put reshard"
-        " with_sharding_constraint make_mesh axis_index where broadcast_to tile zeros zeros_like mean result varying"
+        " with_sharding_constraint make_mesh axis_index where broadcast_to tile zeros zeros_like mean result"
+        " varying invarying"
     )
 )
 """Names of JAX's in the words of fixes; `result` is what a function returns, where it has no name."""
@@ -36,7 +37,10 @@ BUILT_IN = {*dir(builtins), *keyword.kwlist}
 
 
 def grounded(report: Report, found: Finding) -> Finding:
-    """The finding without fixes that name what is not there; edits that would use such a name are no edits."""
+    """The finding without fixes that name what is not there; edits that would use such a name are no edits.
+
+    Of a program without source nothing is known to be missing.
+    """
     if not found.fixes:
         return found
     known = {axis for mesh in report.meshes for axis, _ in mesh.axes}
@@ -45,10 +49,10 @@ def grounded(report: Report, found: Finding) -> Finding:
     places = {(frame.file, frame.line) for place in (found.place, *found.related) for frame in place.source.stack}
     fixes = []
     for fix in found.fixes:
-        here = known | set(_words(report, places | {(edit.file, edit.line) for edit in fix.edits}))
-        if set(_named(fix.title)) <= here | JAX | BUILT_IN | {
-            word for edit in fix.edits for word in WORD.findall(edit.text)
-        }:
+        source = set(_words(report, places | {(edit.file, edit.line) for edit in fix.edits}))
+        here = known | source
+        words = here | JAX | BUILT_IN | {word for edit in fix.edits for word in WORD.findall(edit.text)}
+        if not source or set(_named(fix.title)) <= words:
             fixes.append(fix if set(_loaded(fix)) <= here else replace(fix, edits=()))
     return replace(found, fixes=tuple(fixes))
 

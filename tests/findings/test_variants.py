@@ -138,7 +138,7 @@ def test_names_that_the_source_does_not_have_are_in_no_fix() -> None:
         return Fix("use it", (Edit(file, line, 0, line, 0, f"    {code}\n"),))
 
     known = ["lax.psum(differing(a), 'x')", "differing(a), all of it", "shard it as P('x')", "see (nothing)", "a's own"]
-    known.append("by [(i, (i + 2) % 4) for i in range(4)]")
+    known += ["by [(i, (i + 2) % 4) for i in range(4)]", "lax.all_gather(…, to='invarying')"]
     unknown = ["lax.psum(differing(b2), 'x')", "lax.psum(a, 'tp')", "differing(weights['w'])", "have <lambda> make it"]
     given = replace(finding, fixes=tuple(map(Fix, (*known, *unknown))))
     assert [fix.title for fix in grounded(report, given).fixes] == known

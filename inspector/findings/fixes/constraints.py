@@ -17,7 +17,7 @@ from ...shardings.recorded import ASKING, sharding_at
 from ...shardings.spelled import from_gspmd
 from ...shardings.table import propagated
 from ..rule import MAX_ALTERNATIVES
-from .calls import call_at, call_to_leave_out, name_of
+from .calls import call_at, call_to_leave_out, imports, name_of
 from .edits import Edits, together, without_call, wrapped
 
 CONSTRAINTS = ("with_sharding_constraint", "with_logical_constraint", "reshard", "device_put")
@@ -86,7 +86,9 @@ def through_both(report: Report, place: SourcePosition, before: str, after: str)
     if call is None or between is None or len(call[1].args) < 2:
         return ()
     file, node = call
-    operand, wanted, *_ = node.args
+    source, (operand, wanted, *_) = report.program.file(file), node.args
+    if source is None or not imports(source, "jax"):
+        return ()
     sharding = f"jax.{between}"
     if not (isinstance(wanted, ast.Call) and name_of(wanted.func) in ("P", "PartitionSpec")):
         sharding = f"jax.NamedSharding({ast.unparse(wanted)}.mesh, {sharding})"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
 from ...report import Edit, Fix, Report
-from .calls import around, name_of, nodes_of, own_files
+from .calls import around, imports, name_of, nodes_of, own_files
 from .edits import Edits
 from .specs import mesh_text, spelled
 
@@ -102,10 +102,10 @@ def _constraint(
     program: Program, file: str, statement: ast.Assign, name: str, shardings: Mapping[Shape, ArraySharding]
 ) -> Edits:
     """Return a line after a statement; nothing where the file has no name for what it takes, or the line has more."""
-    mesh = mesh_text(program, (file, statement))
+    source, mesh = program.file(file), mesh_text(program, (file, statement))
     specs = {shape: spelled(program, file, str(sharding)) for shape, sharding in shardings.items()}
     named, unsharded = spelled(program, file, "NamedSharding"), spelled(program, file, "P()")
-    is_known = mesh and named and unsharded and all(specs.values())
+    is_known = source is not None and imports(source, "jax") and mesh and named and unsharded and all(specs.values())
     block = next(around(program, (file, statement)), None)
     line = statement.end_lineno or statement.lineno
     others = [each for each in getattr(block, "body", ()) if each is not statement]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...ir.program import Program
 from ...report import Fix, SourcePosition
-from .calls import Call, around, call_at, call_to_leave_out, name_of, of_lax
+from .calls import Call, around, call_at, call_to_leave_out, imports, name_of, of_lax
 from .edits import axes_text, instead, without_call, wrapped
 
 REDUCING = ("psum", "pmean", "psum_scatter")
@@ -25,9 +25,10 @@ def smaller(program: Program, place: SourcePosition, axes: tuple[str, ...]) -> I
         title = f"leave out {ast.unparse(outer[1].func)} in {ast.unparse(outer[1])}"
         yield Fix(title, without_call(program, outer))
     size = f"{of_lax(program, call, 'axis_size')}({axes_text(axes)})"
+    source = program.file(call[0])
     if any(isinstance(node, ast.Lambda) for node in around(program, call)):
         yield Fix(f"divide by {size}", wrapped(call, "(", f" / {size})"))
-    else:
+    elif source is not None and imports(source, "jax"):
         edits = wrapped(call, "jax.tree.map(lambda leaf: leaf / " + size + ", ", ")")
         yield Fix(f"divide by {size}", edits)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ...ir.array_sharding import ArraySharding
 from ...report import Report
-from .calls import nodes_of, own_files
+from .calls import imports, nodes_of, own_files
 from .edits import Edits, Placed, instead
 from .specs import sharding_text, with_out_specs
 
@@ -26,8 +26,9 @@ def _constrained(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
     if len(returned) != 1 or not specs:
         return ()
     placed, program = returned[0], report.program
+    source = program.file(placed[0])
     shardings = {name.removeprefix("result"): sharding_text(program, placed, str(spec)) for name, spec in specs.items()}
-    if not all(shardings.values()):
+    if source is None or not imports(source, "jax") or not all(shardings.values()):
         return ()
     if list(shardings) == [""]:
         return instead(placed, f"jax.lax.with_sharding_constraint({ast.unparse(placed[1])}, {shardings['']})")
