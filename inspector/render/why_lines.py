@@ -52,9 +52,8 @@ def cause_line(cause: CollectiveCause, report: Report) -> str:
             return f"{operation} needs {moved} as {cause.after}, but it is {cause.before}"
         case "move":
             return f"{operation} works across the shards of {cause.moved}, {cause.before}"
-    if cause.moved is None:
-        return f"{operation}: partitioned without a Shardy rule; no value here is sharded over these axes"
-    return f"{operation}: partitioned without a Shardy rule; {cause.moved} is {cause.before}"
+    how = "without a Shardy rule" if cause.rule is None else "otherwise than by its sharding rule"
+    return f"{operation}: partitioned {how}; {cause.moved} is {cause.before}"
 
 
 def remedy_line(cause: CollectiveCause, report: Report) -> str:

@@ -78,7 +78,8 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
                 _at_a_source(program, flow, row, collective, confidence) if cause.moved is None else None
             )
             cause = elsewhere or cause
-        if cause.effect != "own" or collective.origin != "explicit":  # which an operation after it asks for
+        # With explicit axes an operation after it asks; and what nothing sharded goes into is no cause.
+        if cause.effect != "own" or (cause.moved is not None and collective.origin != "explicit"):
             found.append(cause)
     if not found:
         arguments = [

@@ -20,7 +20,7 @@ DOES: dict[Effect, str] = {
     "sum": "reduces partial sums",
     "reshard": "reshards",
     "move": "works across a sharded dimension",
-    "own": "is partitioned without a Shardy rule",
+    "own": "is partitioned otherwise than by a Shardy rule",
 }
 
 MAX_OPERATIONS = 6

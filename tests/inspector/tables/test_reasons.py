@@ -133,8 +133,9 @@ def test_sides_of_a_conflict() -> None:
             "dot_general (model.py:7): partitioned without a Shardy rule; dim 1 of operand %1 (mul) is P('x')",
         ),
         (
-            cause("own", moved=None),
-            "dot_general (model.py:7): partitioned without a Shardy rule; no value here is sharded over these axes",
+            cause("own", rule="ij->i"),
+            "dot_general (model.py:7, ij->i): partitioned otherwise than by its sharding rule; dim 1 of operand"
+            " %1 (mul) is P('x')",
         ),
     ],
 )
