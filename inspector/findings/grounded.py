@@ -32,7 +32,7 @@ FRAGMENT = re.compile(r"[^\W\d][\w.]*[\[(]|(?<!\w)<\w+>|(?<!\w)'[^'\n]*'")
 """The beginnings of code in a sentence: a call or an element, a function without a name, a string."""
 STRING = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
 LOADED = re.compile(r"(?<![\w.])[^\W\d]\w*+(?!\s*=[^=])")
-BOUND = re.compile(r"\b(?:import|def|for|as|lambda)\s+(\w+)|\b(\w+)\s*=[^=]|\blambda\s+([^:]*):")
+BOUND = re.compile(r"\b(?:import|def|for|as)\s+(\w+)|\b(\w+)\s*=[^=]|\blambda\s+([^:]*):")
 BUILT_IN = {*dir(builtins), *keyword.kwlist}
 
 
