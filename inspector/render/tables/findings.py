@@ -18,6 +18,8 @@ def findings(report: Report) -> Table:
     """The findings, and those that are suppressed, whose values are `Suppressed`."""
     found, known = report.findings, report.suppressed
     is_read = all(report.could_be_read(stage.name) for stage in report.capture.stages)
+    where_none = "" if is_read else " in what could be read"
+    where_none = " in what was captured" if report.capture.failure is not None else where_none
     return Table(
         id="findings",
         title="Findings",
@@ -35,7 +37,7 @@ def findings(report: Report) -> Table:
         ),
         rows=(*(Row(_cells(each), each) for each in found), *map(_suppressed, known)),
         heading=f"Findings: {counted(report)}" if found or known else "",
-        empty_text="No findings." if is_read else "No findings in what could be read.",
+        empty_text=f"No findings{where_none}.",
         unit="finding",
         total=len(found),
         selection=lambda value: value.finding if isinstance(value, Suppressed) else value,

@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from shardscope.inspector.capture.model import Capture, Stage
+from shardscope.inspector.capture.model import Capture, Failure, Stage
 from shardscope.inspector.render.finding_facts import (
     MAX_RELATED,
     counted,
@@ -152,6 +152,8 @@ def test_no_findings_in_what_could_be_read() -> None:
     ):
         capture = Capture(stages=(Stage("hlo", "hlo", Source("t", text)),))
         assert findings(report(capture=capture)).empty_text == f"No findings{said}."
+    failed = Capture(failure=Failure("function", "refused", "compile"))
+    assert findings(report(capture=failed)).empty_text == "No findings in what was captured."
 
 
 def test_details_of_a_finding() -> None:
