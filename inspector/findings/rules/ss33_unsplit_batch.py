@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Literal
 
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...collectives.context import context_of
@@ -16,6 +17,8 @@ from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 OF_DATA = re.compile(r"(?i)(?:.*_)?(?:data|batch|dp|ddp|fsdp|zero|replica|replicas)(?:_.*)?")
 """Names of axes that are for batches: `data`, `fsdp`, `dp_shard`."""
 
+State = Literal["whole", "gathered", "held"]
+
 SPLITTING = ("argument", "constraint", "shard_map input")
 
 
@@ -27,53 +30,62 @@ def check(report: Report) -> Iterator[Finding]:
     weights = [each for each in arguments if kinds[each.name] != "data" and _is_large(each)]
     trains = context_of(report.program).differentiated and "parameters" in kinds.values()
     data = {each.value for each in report.shardings if kinds.get(each.name, "data") == "data"}
-    split = {name for each in report.shardings if each.value in data for name in _splitting(each)}
+    moved = [each for each in report.communication if each.strategy == "input gathers"]
+    gathered = {(axis.name, path) for total in moved for axis in total.axes or () for path in total.arguments}
+    split = {name for each in report.shardings if each.value in data for name in _splitting(each, gathered)}
     used = {axis.name for each in report.shardings if each.sharding for axis in each.sharding.sharded}
     used |= {axis.name for each in report.collectives for axis in each.axes or ()}
     for name, size in dict.fromkeys(axis for each in arguments if each.sharding for axis in each.sharding.mesh.axes):
         if OF_DATA.fullmatch(name):
             whole = batch if trains else list(filter(_is_large, batch))
             if size > 1 and whole and name not in (split if trains else used):
-                yield _found(report, whole, name, size, is_batch=True)
+                again = [each for each in whole if (name, each.name) in gathered]
+                yield _found(report, again or whole, name, size, "gathered" if again else "whole")
         elif size > 1 and name not in used and weights:
-            yield _found(report, weights, name, size, is_batch=False)
+            yield _found(report, weights, name, size, "held")
 
 
-def _splitting(value: ShardedValue) -> Iterator[str]:
-    """The axes that split a value: in any dimension if that was asked for, as of stacked batches, else in the first."""
+def _splitting(value: ShardedValue, gathered: Collection[tuple[str, str]]) -> Iterator[str]:
+    """The axes that split a value: in any dimension if that was asked for, as of stacked batches, else in the first.
+
+    Those over which an argument is gathered do not.
+    """
     if value.sharding is None or value.role not in SPLITTING:
         return
     is_asked = value.role != "argument" or value.requested is not None
-    for dim in value.sharding.dims if is_asked else value.sharding.dims[:1]:
-        yield from (axis.name for axis in dim.axes)
+    axes = {axis.name for dim in value.sharding.dims[: None if is_asked else 1] for axis in dim.axes}
+    yield from (axis for axis in axes if value.role != "argument" or (axis, value.name) not in gathered)
 
 
 def _is_large(value: ShardedValue) -> bool:
     return len(value.type.shape or ()) > 1 and (value.type.elements or 0) >= MIN_SPLIT_ELEMENTS
 
 
-def _found(report: Report, values: list[ShardedValue], axis: str, size: int, *, is_batch: bool) -> Finding:
+def _found(report: Report, values: list[ShardedValue], axis: str, size: int, state: State) -> Finding:
     values = sorted(values, key=lambda each: -(each.type.bytes or 0))
     first, rows = values[0], (values[0].type.shape or (0,))[0]
     names, verb = with_more(first.name, len(values)), "are" if len(values) > 1 else "is"
-    divides = f", whose {rows} rows do not divide by {size}," if is_batch and rows % size else ""
-    held = format_bytes(sum(each.type.bytes or 0 for each in values))
-    computes = f"all {rows} rows, {size} times what it needs to" if is_batch else f"{held} of the same"
-    message = f"{names}{divides} {verb} whole on every device: {axis}={size} splits no batch"
-    if not is_batch:
-        message = f"{axis}={size} splits nothing: {names} {verb} whole on every device"
+    divides = f", whose {rows} rows do not divide by {size}," if state == "whole" and rows % size else ""
+    message = f"{names}{divides} {verb} {'gathered' if state == 'gathered' else 'whole'} on every device"
+    spec = sharding_words(report, f"P({axis!r})")
+    fix = f"place it as {spec}, by jax.device_put or jit's in_shardings"
+    if state == "gathered":
+        fix = "shard a dimension that no loop runs over, and no lookup indexes"
+    copies = "computes", f"all of it, {size} times what it needs to"
+    if state == "held":
+        copies = "holds", f"{format_bytes(sum(each.type.bytes or 0 for each in values))} of the same"
     return finding(
         RULE,
         FindingPlace(first.name, first.source, first.stage, first.span),
-        message,
+        f"{axis}={size} splits nothing: {message}" if state == "held" else f"{message}: {axis}={size} splits no batch",
         confidence="likely",
         subject=first.name,
         axes=(AxisRef(axis),),
         evidence=(
-            ("whole", ", ".join(f"{each.name} {each.type} as {each.spec}" for each in values[:6])),
-            ("each device computes" if is_batch else "each device holds", computes),
+            (state, ", ".join(f"{each.name} {each.type} as {each.spec}" for each in values[:6])),
+            (f"each device {copies[0]}", copies[1]),
         ),
-        fixes=advice(f"place it as {sharding_words(report, f'P({axis!r})')}, by jax.device_put or jit's in_shardings"),
+        fixes=advice(fix),
     )
 
 
@@ -85,10 +97,11 @@ RULE = Rule(
     " which no parameter, and no other value, is split.",
     why="Each device of the axis computes the whole batch: results are right, and nothing is faster. A host array in"
     " the place of a sharded one is enough, or a spec that names another axis. Parameters come out whole if the jit"
-    " that makes them has no out_shardings: a model's annotations, as by nn.with_partitioning, shard nothing alone.",
+    " that makes them has no out_shardings: a model's annotations, as by nn.with_partitioning, shard nothing alone."
+    " Where the axis shards the steps of a scan, each step needs its slice on every device.",
     proof="The shardings after propagation of arguments that are not trained, of constraints and of a shard_map's"
-    " inputs; for other axes, of all values, and the axes of the collectives. Axes for data are known by their names:"
-    " data, batch, dp, fsdp, replica.",
+    " inputs, without the axes over which an argument is gathered; for other axes, of all values, and the axes of the"
+    " collectives. Axes for data are known by their names: data, batch, dp, fsdp, replica.",
     faulty="step(params, x)  # x is a numpy.ndarray",
     repaired="""step(params, jax.device_put(x, NamedSharding(mesh, P("data"))))""",
     check=check,

@@ -85,6 +85,7 @@ def mapped(p, x, y):
 sharded, copied = placed(init(), rows), placed(init(), whole)
 x, y = placed((X, Y), rows)
 stacks = placed((np.stack([X] * 3), np.stack([Y] * 3)), NamedSharding(mesh, P(None, "data")))
+steps = placed((np.stack([X] * 8), np.stack([Y] * 8)), rows)
 with_batch = jax.jit(lambda p: sgd(p, x, y))
 of_weights = jax.jit(lambda a: a @ sharded["w1"])
 
@@ -94,6 +95,7 @@ CASES = {
     "optimizer's init on one device": ("SS32", "result['w1']", jax.jit(zeros), (sharded,)),
     "host batch": ("SS33", "x", jax.jit(sgd), (sharded, X, Y)),
     "replicated batch": ("SS33", "x", jax.jit(sgd), (copied, *placed((X, Y), whole))),
+    "steps of a scan": ("SS33", "xs", jax.jit(microbatches), (copied, *steps)),
     "moments whole": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), whole), x, y)),
     "zeros whole": ("SS35", "result[0]['w1']", jax.jit(zeros_of, out_shardings=(None, rows)), (sharded,)),
     "moments in other blocks": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), columns), x, y)),
