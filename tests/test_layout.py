@@ -277,7 +277,7 @@ CEILINGS = {
     "inspector/evaluate": 3300,
     "inspector/execution_counts": 600,
     "inspector/experiments": 1750,
-    "inspector/findings": 7970,
+    "inspector/findings": 7990,
     "inspector/ir": 1600,
     "inspector/links": 300,
     "inspector/render": 8500,
