@@ -105,8 +105,11 @@ def _is_borne_out(
 
 
 def _numbers_beside(flow: Dataflow, stage: ParsedStage, row: int) -> set[int]:
-    """The numbers of an operation; of one that only hands a value on, and is left out, those before and after it."""
-    found = _numbers(flow, stage, row)
+    """The numbers of an operation; of one that only hands a value on, and is left out, those before and after it.
+
+    None of a shard_map, of which the compiled program has the operations inside.
+    """
+    found = set() if flow.rows[row].name.endswith("manual_computation") else _numbers(flow, stage, row)
     if _passes(flow, row):
         before = [node.row for node in flow.operands(row) if node is not None and node.kind == "result"]
         users = forward(flow, flow.results(row), MAX_STEPS, lambda each: _passes(flow, each))
