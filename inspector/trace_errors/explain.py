@@ -62,15 +62,15 @@ def _explained(
         return None
 
 
-def explained_trace(trace: Trace, tell: Callable[[str], None] = lambda what: None) -> Trace:
-    """The trace of one process with an explanation, if its script ended with an error that is known."""
+def explained_trace(trace: Trace, wanted: int | None = None, tell: Callable[[str], None] = lambda what: None) -> Trace:
+    """The trace of one process, on as many fake devices as were `wanted`, with an explanation of its script's error."""
     command = trace.command
     scripts = [number for number, word in enumerate(command[:2]) if word.endswith(".py")]
     if not trace.status or not scripts or len(trace.processes) > 1:
         return trace
     process = trace.processes[0] if trace.processes else None
     backend = None if process is None else process.backend
-    devices = backend.device_count if backend is not None and backend.platform == "cpu" else None
+    devices = backend.device_count if backend is not None and backend.platform == "cpu" else wanted
     script = Path(command[scripts[0]]).resolve()
     started = Command(str(script), tuple(command[scripts[0] + 1 :]), devices, command[0] if scripts[0] else None)
     failure = None if process is None else process.failure

@@ -264,10 +264,10 @@ def _place_of_edits(place: SourcePosition, fixes: tuple[Fix, ...]) -> SourcePosi
 
 
 def _is_same(run: Run, failure: Failure | None, *, is_last: bool) -> bool:
-    """Return whether a run fails as a capture did; of the last kind of run an error of the same class is enough."""
+    """Return whether a run fails as a capture did; in the last kind of run an error of its class on its line does."""
     if failure is None or not failure.said or _words(failure.said) == _words(run.said):
         return True
-    return is_last and failure.type == run.error
+    return is_last and (failure.type, _line(failure.stack)) == (run.error, _line(run.stack))
 
 
 def _words(said: str) -> list[str]:

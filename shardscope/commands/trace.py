@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
             from shardscope.inspector.trace_errors.explain import explained_trace
 
             with progress("explaining the error", quiet=options.quiet) as tell:
-                trace = explained_trace(trace, tell)
+                trace = explained_trace(trace, options.devices, tell)
         again = _again(command, recorded, trace) if options.processes is None else None
         code = show(trace, options.match, options, python=command[0], foreign=False, again=again)
         return _status(trace) or code

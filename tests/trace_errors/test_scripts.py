@@ -12,6 +12,7 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.model import Failure
+from shardscope.inspector.capture.protocol.events import StackFrame
 from shardscope.inspector.experiments.edited import applied
 from shardscope.inspector.ir.program import SourceFile
 from shardscope.inspector.trace_errors.remedies import explained_run
@@ -61,7 +62,10 @@ def test_an_error_that_does_not_come_again_is_not_explained() -> None:
     said = "Failed to find assignment for logical_axis_index 1"
     failure = Failure("function", said, "script", said=said, type="NotImplementedError")
     assert explained_run(command, failure) is None
-    assert explained_run(command, replace(failure, type="ValueError")) is not None
+    lines = Path(command.script).read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if "return jax.lax.with_sharding_constraint" in text)
+    there = replace(failure, type="ValueError", stack=(StackFrame(command.script, "constrain", line),))
+    assert explained_run(command, there) is not None
 
 
 PROGRAMS = {
