@@ -102,13 +102,6 @@ class Graph:
         names = self._named(call, BRANCHES)
         return names.index(name) + 1 if index == 0 and names.count(name) == 1 else None
 
-    def becomes(self, result: Instruction) -> list[Instruction]:
-        """The fusions and calls whose result is that of an instruction, as the root of what is fused or called."""
-        if not result.is_root or result.computation.is_entry:
-            return []
-        callers = self.callers(result.computation.name)
-        return [caller for _, caller in callers if caller.opcode in ("fusion", "call")]
-
     def branches(self, conditional: Instruction) -> list[Computation]:
         """The computations of a conditional, without those that are not in the text."""
         bodies = map(self.module.computation, self._named(conditional, BRANCHES))
