@@ -6,7 +6,8 @@ among those that use what is moved. `collective_context.py` says what it does fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from ...parsers.hlo import HloModule, Instruction
 from ..catalog.spellings import PRIMITIVES
@@ -90,18 +91,16 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
         cause_there = _at_a_user(program, stage, flow, arguments, collective, "name")
         cause_there = cause_there or _at_an_output(flow, text, collective)
         found += [] if cause_there is None else [cause_there]
-    return tuple(cause for cause in found if _is_borne_out(stage, flow, text, collective, cause))
+    return tuple(cause for cause in found if _is_borne_out(stage, flow, cause, around(text, collective)))
 
 
-def _is_borne_out(
-    stage: ParsedStage, flow: Dataflow, text: ParsedStage, collective: Collective, cause: CollectiveCause
-) -> bool:
-    """Return whether an operation uses the collective's result, or makes its operand, in the compiled program.
+def _is_borne_out(stage: ParsedStage, flow: Dataflow, cause: CollectiveCause, met: Collection[int]) -> bool:
+    """Return whether an operation is among those that the collective has to do with in the compiled program.
 
     True too where that is not known: operations have no numbers. Outputs are found along that way.
     """
     numbers = set[int]() if cause.row is None else _numbers_beside(flow, stage, cause.row)
-    return not numbers or not around(text, collective) or not numbers.isdisjoint(around(text, collective))
+    return not numbers or not met or not numbers.isdisjoint(met)
 
 
 def _numbers_beside(flow: Dataflow, stage: ParsedStage, row: int) -> set[int]:
@@ -111,11 +110,10 @@ def _numbers_beside(flow: Dataflow, stage: ParsedStage, row: int) -> set[int]:
     """
     found = set() if flow.rows[row].name.endswith("manual_computation") else _numbers(flow, stage, row)
     if _passes(flow, row):
-        before = [node.row for node in flow.operands(row) if node is not None and node.kind == "result"]
-        users = forward(flow, flow.results(row), MAX_STEPS, lambda each: _passes(flow, each))
-        after = [each for step in users for rows in step.values() for each in rows]
-        numbers = (tag_of_location(stage, flow.rows[each].location) for each in (*before, *after))
-        found |= {number for number in numbers if number is not None}
+        rows = [node.row for node in flow.operands(row) if node is not None and node.kind == "result"]
+        for step in forward(flow, flow.results(row), MAX_STEPS, lambda each: _passes(flow, each)):
+            rows += chain.from_iterable(step.values())
+        found |= _tags(flow, stage, rows)
     return found
 
 
@@ -225,9 +223,11 @@ def _at_a_user(
 def _numbers(flow: Dataflow, stage: ParsedStage, row: int) -> set[int]:
     """The numbers of an operation, and of what hands on its only result: the compiler may join it with that."""
     users = [user for node in flow.results(row) for user in flow.users(node)]
-    rows = [row, *(user for user in users if len(users) == 1 and _passes(flow, user))]
-    numbers = (tag_of_location(stage, flow.rows[each].location) for each in rows)
-    return {number for number in numbers if number is not None}
+    return _tags(flow, stage, (row, *(user for user in users if len(users) == 1 and _passes(flow, user))))
+
+
+def _tags(flow: Dataflow, stage: ParsedStage, rows: Iterable[int]) -> set[int]:
+    return {tag for each in rows if (tag := tag_of_location(stage, flow.rows[each].location)) is not None}
 
 
 def _returns(flow: Dataflow, row: int) -> bool:
