@@ -215,16 +215,16 @@ class Requests:
     def _outputs(self) -> Iterator[Candidate]:
         """Requested results that are no state, in more parts: the largest first."""
         lowered = self.lowered
-        outputs = [n for n, now in enumerate(lowered.results) if now is not None and n not in self.tied]
+        requested = {n: now for n, now in enumerate(lowered.results) if now is not None and n not in self.tied}
 
         def kind(number: int) -> Hashable:
-            return _starred(lowered.result_names[number]), str(lowered.result_types[number]), lowered.results[number]
+            return _starred(lowered.result_names[number]), str(lowered.result_types[number]), requested[number]
 
-        groups = _grouped(outputs, kind)
+        groups = _grouped(requested, kind)
         for members in sorted(groups, key=lambda each: -math.prod(lowered.result_types[each[0]].shape)):
-            now, type = lowered.results[members[0]], lowered.result_types[members[0]]
-            for spec in () if now is None else self._others(now, type):
-                if now is not None and lowered.parts(spec) > lowered.parts(now):
+            now = requested[members[0]]
+            for spec in self._others(now, lowered.result_types[members[0]]):
+                if lowered.parts(spec) > lowered.parts(now):
                     yield Candidate("d", tuple(Change("result", number, spec) for number in members))
 
     def _requested(self, constraint: int) -> Spec:
