@@ -11,6 +11,7 @@ import re
 import sys
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -100,6 +101,7 @@ class _Observer:
 
     finish: Callable[[_Observer], NoReturn]
     seen: dict[int, _Seen] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     around: Call | None = None
     mapped: Call | None = None
     operation: tuple[Any, Any, Any] = (None, (), {})
@@ -165,7 +167,8 @@ class _Observer:
         if call is None and program.internal:
             call = self.mapped or self._operation_that_sends(executable)
         call = None if call is None else _weakly(call)
-        place = (program.name, sum(each.program.name == program.name for each in self.seen.values()))
+        place = (program.name, self.counts[program.name])
+        self.counts[program.name] += 1
         self.seen[program.number] = _Seen(program, place, call, Context.current(), executable, self.mapped is not None)
         if not program.internal and "closed_jaxpr" in lowering.arguments:
             self.seen[program.number].paths = tuple(paths_of(lowering)[1])
