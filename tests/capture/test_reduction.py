@@ -65,7 +65,7 @@ def test_holes_stand_for_what_the_equations_give() -> None:
     for number, each in enumerate(every):
         if each.lengths or not each.floats:
             continue
-        (value,) = jax.jit(lambda *args: CutProgram(jaxpr, Cut(0, end=number))(args, {})[:1])(*INPUTS)  # noqa: B023
+        value = jax.jit(CutProgram(jaxpr, Cut(0, end=number)))(INPUTS, {})[0]
         cut = CutProgram(jaxpr, Cut(0, dropped=frozenset({number})))
         if len(each.floats) == 1:
             assert [hole.shape for hole in cut.holes[number]] == [value.shape]

@@ -136,13 +136,17 @@ def _compile(
 
 
 def _lower(program: TracedProgram, topology: Topology | None, channel: Channel) -> Any:
-    if topology is None:
-        return program.lower()
-    from .simulated.cross_compile import leave_out
+    if topology is not None:
+        from .simulated.cross_compile import leave_out
 
-    for place, what in leave_out(program.jaxpr, topology.lowering):
-        channel.tell("warning", what, place)
-    return program.lower(lowering_platforms=(topology.lowering,))
+        for place, what in leave_out(program.jaxpr, topology.lowering):
+            channel.tell("warning", what, place)
+    return lower_for(topology, program)
+
+
+def lower_for(topology: Topology | None, program: TracedProgram) -> Any:
+    """The program lowered for this machine, or for another platform."""
+    return program.lower() if topology is None else program.lower(lowering_platforms=(topology.lowering,))
 
 
 def compile_for(topology: Topology | None, lowered: Any, options: dict[str, str | bool]) -> tuple[Any, list[Any]]:

@@ -26,7 +26,7 @@ from ..own_jit import jax_jit
 from ..program.avals import type_text
 from ..program.compiled import TracedProgram
 from ..simulated.topology import Topology
-from ..stages import compile_for
+from ..stages import compile_for, lower_for
 from .arguments import Key, smaller_arguments
 from .equations import Cut, CutProgram, numbered
 
@@ -62,7 +62,7 @@ class Reduction:
                 break
         program = self._cut(program)
         if (self._folder / SMALLER).exists():
-            self._write(program, self._folder / SMALLER, EVERY_PASS)
+            self._write(program, lower_for(self._topology, program), self._folder / SMALLER, EVERY_PASS)
 
     def _attempt(self, make: Callable[[], tuple[Any, TracedProgram]], *, is_cut: bool = False) -> Any:
         """The candidate that is made, if it differs and there is time; a cut has to have fewer operations."""
@@ -72,10 +72,11 @@ class Reduction:
         shutil.rmtree(place, ignore_errors=True)
         try:
             made = make()
-            operations = str(self._lowered(made[1]).as_text()).count(" = ")
+            lowered = lower_for(self._topology, made[1])
+            operations = str(lowered.as_text()).count(" = ")
             if is_cut and operations >= self._operations > 0:
                 return None
-            self._write(made[1], place)
+            self._write(made[1], lowered, place)
             if not self._differs(place):
                 return None
         except Exception:  # JAX or the compiler refuses the candidate
@@ -98,15 +99,10 @@ class Reduction:
         self._result = errors.index(max(errors))
         return True
 
-    def _lowered(self, program: TracedProgram) -> Any:
-        topology = self._topology
-        return program.lower() if topology is None else program.lower(lowering_platforms=(topology.lowering,))
-
-    def _write(self, program: TracedProgram, place: Path, passes: str | None = None) -> None:
+    def _write(self, program: TracedProgram, lowered: Any, place: Path, passes: str | None = None) -> None:
         dump = self._workspace / "candidate"
         shutil.rmtree(dump, ignore_errors=True)
         options = compiler_options(str(dump), passes or "^$", in_full=True)
-        lowered = self._lowered(program)
         with diverted(self._workspace / COMPILER_LOG):
             compiled, devices = compile_for(self._topology, lowered, options)
         executable = compiled.executable if self._topology is not None else compiled.runtime_executable()
