@@ -30,21 +30,22 @@ class Slices:
     def __init__(self, module: HloModule, devices: Sequence[Device]) -> None:
         self._devices = devices
         self.members = slices_of(module, devices)
+        self._place_of = {
+            partition: (number, place)
+            for number, members in enumerate(self.members)
+            for place, partition in enumerate(members)
+        }
         self._sent: dict[str, OnDevices] = {}
         self._receiving: dict[int, Operation] = {}
 
     @property
     def numbers(self) -> list[int]:
         """The number of each partition's slice."""
-        return [self._of(partition)[0] for partition in range(len(self._devices))]
+        return [self._place_of[partition][0] for partition in range(len(self._devices))]
 
     def places(self, count: int) -> list[int]:
         """The number of each partition in its module."""
-        return [self._of(partition)[1] for partition in range(count)] if self.members else list(range(count))
-
-    def _of(self, partition: int) -> tuple[int, int]:
-        number = next(number for number, members in enumerate(self.members) if partition in members)
-        return number, self.members[number].index(partition)
+        return [self._place_of[partition][1] for partition in range(count)] if self.members else list(range(count))
 
     def groups(self, instruction: Instruction, count: int) -> list[list[int]]:
         """The groups of partitions that communicate."""
