@@ -18,8 +18,9 @@ def findings(report: Report) -> Table:
     """The findings, and those that are suppressed, whose values are `Suppressed`."""
     found, known = report.findings, report.suppressed
     is_read = all(report.could_be_read(stage.name) for stage in report.capture.stages)
-    where_none = "" if is_read else " in what could be read"
-    where_none = " in what was captured" if report.capture.failure is not None else where_none
+    limits = "" if is_read else " in what could be read"
+    if report.capture.failure is not None:
+        limits = " in what was captured"
     return Table(
         id="findings",
         title="Findings",
@@ -37,7 +38,7 @@ def findings(report: Report) -> Table:
         ),
         rows=(*(Row(_cells(each), each) for each in found), *map(_suppressed, known)),
         heading=f"Findings: {counted(report)}" if found or known else "",
-        empty_text=f"No findings{where_none}.",
+        empty_text=f"No findings{limits}.",
         unit="finding",
         total=len(found),
         selection=lambda value: value.finding if isinstance(value, Suppressed) else value,
