@@ -15,7 +15,7 @@ COUNT ?= 200
 
 WITH_NEWEST := python=$$(tools/newest-python) && $(MAKE) VENV=.venv-newest PYTHON="$$python" EXTRAS=dev
 
-.PHONY: demo check lint types test approve newest compat faults mutate bench grammars schema rules picture clean
+.PHONY: demo check lint types test approve newest thorough compat faults mutate bench grammars schema rules picture clean
 
 demo: $(VENV)/.installed
 	$(BIN)/shardscope run $(SAMPLE)
@@ -38,14 +38,18 @@ test: $(VENV)/.checks
 
 # The reports of kept captures and the pictures of the screen, as they are: look at what changes before you commit it.
 approve: $(VENV)/.checks
-	$(BIN)/python -m pytest -q tests/command/test_approved.py tests/inspector/test_kept_links.py tests/inspector/test_complete_reports.py \
+	THOROUGH=1 $(BIN)/python -m pytest -q tests/command/test_approved.py tests/inspector/test_kept_links.py tests/inspector/test_complete_reports.py \
 	  tests/tui/test_columns.py tests/tui/test_looks.py --snapshot-update
 
-# The suite once more, with the newest of all dependencies, where the machine has an interpreter for it; but for long tests
-# that no JAX changes.
+# The suite once more, with the newest of all dependencies, where the machine has an interpreter for it; but for tests that
+# no JAX changes, and those that try again what others try of it.
 newest:
 	@$(WITH_NEWEST) test SELECTED='-m "not once"' \
 	  || { test $$? -eq 3 && echo "no Python >= 3.12 here: skipped"; }
+
+# The suite with all cases of its sweeps, of which `make check` tries a sample: in about an hour.
+thorough:
+	THOROUGH=1 $(MAKE) test
 
 # The suite with the oldest of all dependencies, and the oldest Python, that are supported.
 compat:

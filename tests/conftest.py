@@ -13,11 +13,17 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.capture.warm import WARMTH, Warmth
 from shardscope.samples.catalogue import samples
 
-settings.register_profile("shared", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+from tests.sweeps import FAST, THOROUGH, examples, sampled
+
+settings.register_profile(
+    "shared",
+    max_examples=examples(25, 100),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("shared")
 
-# Machine code is not what is tested: what LLVM does for it takes an eighth of the time.
-FAST = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FAST}".strip()
 
 MADE_ONCE = ("corpus", "folder", "sample")
@@ -28,13 +34,23 @@ RARELY = 200
 
 SampleCapture = Callable[[str], Capture]
 
-SAMPLE_FUNCTIONS = [f"{sample.name}:{function}" for sample in samples() for function in sample.functions]
+EVERY_FUNCTION = [f"{sample.name}:{function}" for sample in samples() for function in sample.functions]
 """`name:function` of all that can be inspected in the samples."""
+
+KEPT_FUNCTIONS = {f"{sample.name}:{sample.functions[-1]}" for sample in samples()}
+KEPT_FUNCTIONS |= {name for name in EVERY_FUNCTION if name.endswith(":faulty")}
+"""One function of each sample, and all that are at fault."""
+
+SAMPLE_FUNCTIONS = sampled(EVERY_FUNCTION, KEPT_FUNCTIONS, newest=14)
+"""Parameters of sweeps over all functions, of which the kept ones are always tried."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until the tests are collected, all of which stay
-    config.addinivalue_line("markers", "once: long, and the same with every JAX: `make newest` leaves it out")
+    config.addinivalue_line(
+        "markers", "once: `make newest` leaves it out: the same with every JAX, or tried of it elsewhere"
+    )
+    config.addinivalue_line("markers", "thorough: one of many equal cases: only `make thorough` tries all of them")
     config.addinivalue_line("markers", "cold: starts its capturing processes from nothing, not from a warm server")
 
 
@@ -50,19 +66,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     gc.freeze()  # pytest collects five times more
 
 
-INSTALLED_BY = {
+LEFT_OUT = "the time that sweeps take"
+
+BROUGHT_BY = {
     "libtpu": "make check EXTRAS=dev,pictures,tpu",
+    LEFT_OUT: "make thorough",
     "NVIDIA": "pip install 'jax[cuda13]'",
     "Chromium": "apt install chromium",
 }
-"""What a machine may lack, and what brings it, by a word of the reason why a test is skipped."""
+"""What a run may lack, and what brings it, by a word of the reason why a test is skipped."""
 
 
 def _say_what_was_not_tried(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     skipped = () if terminal is None else terminal.stats.get("skipped", ())
     reasons = [each.longrepr[2] for each in skipped if len(each.longrepr or ()) == 3]
-    for word, how in INSTALLED_BY.items():
+    for word, how in BROUGHT_BY.items():
         if count := sum(word in reason for reason in reasons):
             terminal.write_line(f"not tried for want of {word}: {count} tests ({how})")
 
@@ -86,6 +105,8 @@ def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
     for item in items:
         shared = next((name for name in MADE_ONCE if name in item.fixturenames), str(item.path))
         item.add_marker(pytest.mark.xdist_group(shared))
+        if item.get_closest_marker("thorough") and not THOROUGH:
+            item.add_marker(pytest.mark.skip(reason=f"not tried for want of {LEFT_OUT}"))
 
 
 @pytest.fixture(scope="session")

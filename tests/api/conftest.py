@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sweeps import xla_flags
+
 PROGRAM = """
 from functools import partial
 import jax, jax.numpy as jnp
@@ -40,7 +42,7 @@ def python(tmp_path: Path) -> Python:
     (tmp_path / "program.py").write_text(PROGRAM)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+        devices = {"XLA_FLAGS": xla_flags(8), "JAX_PLATFORMS": "cpu"}
         command = [sys.executable, *arguments]
         return subprocess.run(
             command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | devices, check=False

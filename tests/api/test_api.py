@@ -54,6 +54,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.once
 @TELLS_LINES
 def test_a_program_that_inspects_itself(python: Python, tmp_path: Path) -> None:
     (tmp_path / "inspecting.py").write_text(INSPECTING)
@@ -105,6 +106,7 @@ def tested(python: Python, tmp_path: Path) -> Python:
     return lambda *arguments: python("-m", "pytest", "-q", *plugin, *arguments)
 
 
+@pytest.mark.once
 @TELLS_LINES
 def test_goldens_of_tests(tested: Python, tmp_path: Path) -> None:
     missing = tested("-k", "matmul")

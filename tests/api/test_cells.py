@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import jax
+import pytest
 
 from .conftest import Python
 
@@ -77,6 +78,7 @@ def test_cells_of_an_inspected_function(python: Python, tmp_path: Path) -> None:
     assert printed["leaks"] == []
 
 
+@pytest.mark.once
 def test_cells_of_a_recorded_notebook(python: Python, tmp_path: Path) -> None:
     (tmp_path / "notebook.py").write_text(TRACED)
     assert (done := python("notebook.py")).returncode == 0, done.stderr

@@ -16,6 +16,8 @@ from shardscope.inspector.capture.protocol.values import Probe
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.values.elements import shard_elements
 
+from tests.sweeps import examples
+
 from .conftest import Captured
 
 Blocks = list[np.ndarray]
@@ -98,7 +100,7 @@ def arrays(probe: Probe) -> dict[tuple[int, ...], np.ndarray]:
     return found
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(2, 4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=programs())
 def test_each_collective(program: Any, captured: Captured) -> None:
     sizes, calls = program

@@ -44,6 +44,8 @@ from shardscope.inspector.capture.protocol.values import (
 from shardscope.inspector.capture.protocol.wire import Frame
 from shardscope.parsers.source import Source
 
+from tests.sweeps import examples
+
 from .conftest import Captured
 
 FULL = Capture(
@@ -234,7 +236,7 @@ VALUES = st.recursive(
 NAMES = st.sampled_from(sorted(EVENTS))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(75, 300), deadline=None)
 @given(NAMES, st.sampled_from([frame.event for frame in map(frame_of, events_of(FULL))]), st.data())
 def test_mutated_events_give_a_capture_or_the_error(name: str, event: dict[str, Any], data: Any) -> None:
     changed = {**event, "event": name}

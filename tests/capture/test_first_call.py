@@ -11,6 +11,8 @@ import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
 
+from tests.sweeps import sampled
+
 from .conftest import last
 
 Captured = Callable[..., Capture]
@@ -100,7 +102,7 @@ KINDS = (
 )
 
 
-@pytest.mark.parametrize("function", KINDS)
+@pytest.mark.parametrize("function", sampled(KINDS, 6, 2))
 def test_call_of_any_kind(captured: Captured, function: str) -> None:
     capture = captured(SCRIPT, function, live=False, probe="none")
     assert capture.failure is None
@@ -262,6 +264,7 @@ def test_the_costliest_program(captured: Captured) -> None:
     assert others["evaluate"].call.line == 18
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("function", ["main", "fit"])
 def test_function_that_is_no_program(captured: Captured, function: str) -> None:
     """Of a loop of steps, or of one that reads results, the step is captured, with its own arguments."""

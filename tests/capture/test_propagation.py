@@ -17,6 +17,8 @@ from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.propagation import Propagated, Propagation
 from shardscope.inspector.capture.protocol import bootstrap
 
+from tests.sweeps import sampled, xla_flags
+
 from .conftest import PROGRAMS, Captured
 
 AGREE = PROGRAMS.parent / "agreement.py"
@@ -51,7 +53,11 @@ def sdy(program: Captured, function: str, **options: str) -> str:
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="jaxlib 0.7 does not show what is in an HLO computation")
 def test_shardings_agree_with_xlas_own(program: Captured) -> None:
     """The same operations have the same shardings in the text that XLA dumps after its own propagation."""
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": xla_flags(8),
+    }
     names = [f"{PROGRAMS}/propagated.py:{name}" for name in FUNCTIONS]
     run = [sys.executable, str(AGREE), bootstrap.FOLDER, *names]
     result = subprocess.run(run, env=environment, capture_output=True, text=True, check=False)
@@ -61,7 +67,7 @@ def test_shardings_agree_with_xlas_own(program: Captured) -> None:
     assert int(names.removeprefix("names ")) > 400
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", sampled(FUNCTIONS, 6, 3))
 def test_every_program_has_origins(program: Captured, function: str) -> None:
     assert "sdy.sharding_origins = " in sdy(program, f"propagated.py:{function}")
 
@@ -151,6 +157,7 @@ def test_a_run_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "timed out after 0.3 s" in (result.problem or "")
 
 
+@pytest.mark.once
 def test_text_that_mlir_refuses(tmp_path: Path) -> None:
     result = outcome(tmp_path, sys.executable, b"module { sdy.mesh")
     assert result.text is None

@@ -9,6 +9,8 @@ from shardscope.inspector.capture.protocol.values import Reference
 from shardscope.inspector.capture.worker.probes.summing import summary_of
 from shardscope.samples.catalogue import samples
 
+from tests.sweeps import sampled
+
 from .conftest import Captured
 
 HEAD = """
@@ -32,7 +34,7 @@ def reference(captured: Captured, text: str, function: str = "fn") -> Reference:
     return capture.reference
 
 
-@pytest.mark.parametrize("sample", ["megatron_mlp:grad", "fsdp_tp:grad"])
+@pytest.mark.parametrize("sample", sampled(["megatron_mlp:grad", "fsdp_tp:grad"], 1))
 def test_samples_give_the_same_on_one_device(sample: str, captured: Captured) -> None:
     name, _, function = sample.partition(":")
     path = next(each.path for each in samples() if each.name == name)
@@ -89,7 +91,7 @@ fn_inputs = (x,)
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", sampled(WRONG, 3, 1))
 def test_the_first_value_that_differs(name: str, captured: Captured) -> None:
     """The line is the one that is marked; programs of which a run on one device once was said to be equal."""
     text, factor = WRONG[name]
@@ -115,6 +117,7 @@ fn_inputs = (w, x, (jnp.arange(8) % 3 > 0).astype(jnp.float32))
 """
 
 
+@pytest.mark.once
 def test_a_mean_over_all_devices_is_that_of_one(captured: Captured) -> None:
     found = reference(captured, HEAD + RIGHT)
     assert (found.undefined, found.differs) == (None, ())
@@ -134,6 +137,7 @@ def test_what_cannot_be_run_on_one_device_says_so(text: str, reason: str, captur
     assert reason in found.undefined
 
 
+@pytest.mark.once
 def test_what_rounding_explains(captured: Captured) -> None:
     """A chaotic map of sums in another order differs by rounding that is amplified; what is added to it does not."""
     found = reference(

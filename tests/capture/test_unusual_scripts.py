@@ -11,6 +11,8 @@ import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
 
+from tests.sweeps import sampled
+
 START = "import jax, jax.numpy as jnp\n"
 END = "\n@jax.jit\ndef fn(x): return x * 2\ninputs = (jnp.ones((8,)),)\n"
 
@@ -73,10 +75,13 @@ def test_ordered_effects_for_a_target(tmp_path: Path) -> None:
 @pytest.mark.cold
 @pytest.mark.parametrize(
     "choice",
-    [
-        "import os; os.environ['JAX_PLATFORMS'] = 'tpu'\n" + START,
-        START + "jax.config.update('jax_platforms', 'cuda,cpu')\njax.config.update('jax_platform_name', 'gpu')\n",
-    ],
+    sampled(
+        [
+            "import os; os.environ['JAX_PLATFORMS'] = 'tpu'\n" + START,
+            START + "jax.config.update('jax_platforms', 'cuda,cpu')\njax.config.update('jax_platform_name', 'gpu')\n",
+        ],
+        1,
+    ),
 )
 def test_other_platforms_are_answered_by_fakes(tmp_path: Path, choice: str) -> None:
     last = captured(tmp_path, choice + END, live=False)

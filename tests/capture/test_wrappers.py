@@ -14,6 +14,8 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 
+from tests.sweeps import sampled, xla_flags
+
 from .conftest import PROGRAMS, Captured
 
 pytest.importorskip("flax")
@@ -35,7 +37,11 @@ for name in {FUNCTIONS!r}:
 @pytest.fixture(scope="module")
 def oracles() -> dict[str, str]:
     """What JAX compiles for each function without us."""
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": xla_flags(8),
+    }
     run = [sys.executable, "-W", "ignore", "-c", ORACLE]
     printed = subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
     return dict(zip(FUNCTIONS, map(str.lstrip, printed.split(MARK)), strict=False))
@@ -56,7 +62,9 @@ def text(capture: Capture) -> str:
     return stage.source.text()
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize(
+    "function", sampled(FUNCTIONS, ("nnx_step", "eqx_step", "behind", "late"), ("nnx_step", "eqx_step"))
+)
 def test_the_compiled_program_is_the_functions_own(program: Captured, oracles: dict[str, str], function: str) -> None:
     mine, theirs = text(program(f"wrapped.py:{function}", live=False)), oracles[function]
     assert instructions(mine) == instructions(theirs)
@@ -64,6 +72,7 @@ def test_the_compiled_program_is_the_functions_own(program: Captured, oracles: d
     assert aliases(mine) == aliases(theirs)
 
 
+@pytest.mark.once
 def test_arguments_and_results_have_the_users_names(program: Captured) -> None:
     names = {"model.up.kernel", "model.up.bias", "model.down.kernel", "model.down.bias"}
     nnx_step = program("wrapped.py:nnx_step")
@@ -157,10 +166,15 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.once
 def test_closed_over_sharded_arrays_are_not_what_the_script_calls(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(CLOSED_OVER)
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": xla_flags(8),
+    }
     run = [sys.executable, str(script)]
     printed = subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
     assert printed.split()[0] == "True"

@@ -99,6 +99,7 @@ def test_output_to_a_file(shardscope: Shardscope, tmp_path: Path) -> None:
     assert shardscope("run", "psum", "--no-live", "-o", "no/such/folder").returncode == 2
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
@@ -120,6 +121,7 @@ def test_failures_are_told_and_exit_as_documented(
     assert done.stderr == b""
 
 
+@pytest.mark.once
 def test_a_process_that_dies(shardscope_process: Shardscope, tmp_path: Path) -> None:
     (tmp_path / "dies.py").write_text("import os\n\ndef fn():\n    os.abort()\n")
     done = shardscope_process("run", "dies.py:fn", "--format", "json")

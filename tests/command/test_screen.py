@@ -98,6 +98,7 @@ def editor(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.once
 def test_from_run_to_quit(script: str, editor: Path) -> None:
     terminal = Terminal("run", script, TERM="xterm-256color", EDITOR=f"{editor} --wait", VISUAL="")
     terminal.until("no findings")
@@ -110,6 +111,7 @@ def test_from_run_to_quit(script: str, editor: Path) -> None:
     assert "\x1b[?1049l" in terminal.written  # the terminal is as it was
 
 
+@pytest.mark.once
 def test_a_terminal_that_vanishes_ends_it(script: str) -> None:
     """Nobody sends a signal to what has no controlling terminal."""
     terminal = Terminal("run", script, TERM="xterm-256color")
@@ -119,6 +121,7 @@ def test_a_terminal_that_vanishes_ends_it(script: str) -> None:
     assert terminal.process.wait(PATIENCE_S) == 128 + (signal.SIGTERM if ignored else signal.SIGHUP)
 
 
+@pytest.mark.once
 def test_a_dumb_terminal_gets_the_text(script: str) -> None:
     terminal = Terminal("run", script, "--no-live", TERM="dumb")
     assert terminal.end() == 0

@@ -3,7 +3,8 @@
     python tests/corpus/make.py FOLDER [--targets cpu,tpu:v5e:2x4,gpu] [--programs dense,…] [--samples] [--passes]
 
 Texts are named `PROGRAM.TARGET.STAGE.hlo` or `….mlir`, with `--passes` also `PROGRAM.TARGET.passes/…`, one after each
-pass of the compiler. TPU and GPU targets are compiled for, with nothing attached, where their plugins are installed.
+pass of the compiler, with `--samples 5` also of every fifth function of the samples. TPU and GPU targets are compiled
+for, with nothing attached, where their plugins are installed.
 The last line printed is a JSON object: the texts written and, by program and target, why others were not.
 
 The tests make a small corpus of what they find installed. A larger one, of any JAX from 0.4.35 on, takes minutes:
@@ -18,12 +19,15 @@ import argparse
 import json
 import os
 import runpy
+from itertools import islice
 from pathlib import Path
 
 os.environ.update(
     TPU_SKIP_MDS_QUERY="1",
     ALLOW_MULTIPLE_LIBTPU_LOAD="1",
-    XLA_FLAGS="--xla_force_host_platform_device_count=8",
+    # What LLVM does for machine code changes no text.
+    XLA_FLAGS="--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true",
 )
 
 import jax
@@ -134,7 +138,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--targets", default="cpu")
     parser.add_argument("--programs", default=",".join(PROGRAMS))
-    parser.add_argument("--samples", action="store_true")
+    parser.add_argument("--samples", type=int, nargs="?", const=1, metavar="EVERY")
     parser.add_argument("--passes", action="store_true")
     options = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")
@@ -154,7 +158,7 @@ def main():
                 write_stages(*own_program(name, target), target, stem, options.passes)
             except Exception as error:
                 failures[stem.name] = f"{type(error).__name__}: {error}"[:300]
-        for name, *sample in sample_programs() if options.samples else ():
+        for name, *sample in islice(sample_programs(), 0, None, options.samples) if options.samples else ():
             stem = options.folder / f"{name}.{target.replace(':', '-')}"
             try:
                 write_stages(*for_target(*sample, target), target, stem, passes=False)

@@ -16,6 +16,7 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding, Report
 
 from tests.experiments import programs
+from tests.sweeps import sampled
 
 BYTES = {"f32": 4, "s32": 4}
 
@@ -64,12 +65,16 @@ def first_fix(report: Report) -> Finding:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [
-        (programs.CACHE, "out_shardings=(S("),
-        (programs.VALUES, 'wsc(v, S("data", "model"))'),
-        (programs.HELPER, "jnp.tanh(h)"),
-        (programs.REMAT, "jax.checkpoint(block)"),
-    ],
+    sampled(
+        [
+            (programs.CACHE, "out_shardings=(S("),
+            (programs.VALUES, 'wsc(v, S("data", "model"))'),
+            (programs.HELPER, "jnp.tanh(h)"),
+            (programs.REMAT, "jax.checkpoint(block)"),
+        ],
+        2,
+        1,
+    ),
     ids=["cache", "values", "helper", "remat"],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
@@ -90,6 +95,7 @@ def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) 
     assert sent[1] < 0.9 * sent[0]
 
 
+@pytest.mark.once
 def test_a_result_that_is_no_state_is_requested_as_it_is_computed(tmp_path: Path) -> None:
     """The program of a script that matters most is the one that is tried, though with the fix another one is."""
     (tmp_path / "script.py").write_text(programs.LOGITS)
@@ -106,6 +112,7 @@ def test_a_result_that_is_no_state_is_requested_as_it_is_computed(tmp_path: Path
     assert [before.capture.chosen, after.chosen] == [("forward", 0), ("best", 0)]
 
 
+@pytest.mark.once
 def test_moments_get_the_spec_of_their_parameter(tmp_path: Path) -> None:
     """A fix of its line, in a function that makes the layout of all of a state, divides its memory by 4 or more."""
     before, request = report_of(tmp_path, programs.STATE)
@@ -126,6 +133,7 @@ def test_a_loss_that_is_averaged_twice_is_averaged_once(tmp_path: Path) -> None:
     assert "return jnp.mean(jnp.tanh(x @ w) ** 2)" in changed.decode()
 
 
+@pytest.mark.once
 def test_state_that_each_call_replaces_is_donated(tmp_path: Path) -> None:
     """The compiled program then has an alias for it. One that the script keeps is left alone."""
     before, request = report_of(tmp_path, programs.KEPT)
@@ -164,6 +172,7 @@ def test_random_numbers_without_a_seed_are_the_same_in_each_run(tmp_path: Path) 
     assert found[0].projections == found[1].projections
 
 
+@pytest.mark.once
 def test_a_batch_is_divided_among_all_devices(tmp_path: Path) -> None:
     """The first fix spreads it over the axis that computes copies: each device then has a quarter of the products."""
     before, request = report_of(tmp_path, programs.BATCH)
@@ -203,6 +212,7 @@ def test_suggestions_for_a_jit_that_names_shardings(tmp_path: Path) -> None:
     assert rows[0].experiment.values in ("equal", "close")
 
 
+@pytest.mark.once
 def test_suggestions_are_measured(tmp_path: Path) -> None:
     """The best of all assignments by price is compiled; what takes more memory than today is never first."""
     before, request = report_of(tmp_path, programs.VALUES)

@@ -8,18 +8,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
 from shardscope.inspector.findings.support.compiled import in_hlo
 from shardscope.inspector.pipeline import inspect
 
 from tests.findings.test_variants import PROGRAMS
+from tests.sweeps import xla_flags
 
 RULES = ("SS32", "SS33", "SS34", "SS35", "SS36", "SS37", "SS38")
 
 
+@pytest.mark.once
 def test_each_is_found_by_its_argument_and_no_clean_twin_is() -> None:
-    devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    devices = {"XLA_FLAGS": xla_flags(8), "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, str(PROGRAMS / "meant.py")]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | devices, check=False)
     assert done.returncode == 0, done.stderr

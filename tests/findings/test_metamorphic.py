@@ -239,6 +239,7 @@ def test_every_fault_is_found(base: Counter[tuple[str, str, str, str]]) -> None:
     }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("changes", CHANGED, ids=", ".join)
 def test_what_is_no_part_of_the_program(
     base: Counter[tuple[str, str, str, str]], changes: tuple[str, ...], tmp_path: Path

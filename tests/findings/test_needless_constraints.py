@@ -87,6 +87,7 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(PROGRAM.splitlines(), 1) if text in line)
 
 
+@pytest.mark.once
 def test_a_note_whose_fix_saves_something_is_a_warning(script: Path) -> None:
     report = report_of(script, "swapped")
     assert {each.severity for each in report.findings if each.rule == "SS23"} == {"info"}

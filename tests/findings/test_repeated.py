@@ -88,6 +88,7 @@ step_inputs = (jnp.sin(jnp.arange(65536.0)).reshape(256, 256), jnp.cos(jnp.arang
 """
 
 
+@pytest.mark.once
 def test_a_batch_that_every_device_computes_is_sharded_by_its_in_spec(tmp_path: Path) -> None:
     """With the same numbers: of equal parts, the mean of means is the mean."""
     script = tmp_path / "script.py"

@@ -42,6 +42,7 @@ MEANS = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older JAX has no pcast")
 @pytest.mark.parametrize("spelling", MEANS)
 def test_the_fix_gives_the_gradient_of_one_device(spelling: str, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
 
+from tests.sweeps import xla_flags
+
 SCRIPT = """
 import json
 from functools import partial
@@ -65,9 +67,14 @@ def report(script: Path, function: str) -> Report:
     return inspect(final)
 
 
+@pytest.mark.once
 def test_what_is_summed_twice_is_so_many_times_too_large(script: Path) -> None:
     """The ratio to the gradients of the same program without the sums of its own."""
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": xla_flags(8),
+    }
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
     by_x, by_w = json.loads(done.stdout)
     found = {str(each.axes[0]): each for each in report(script, "twice").findings if each.rule == "SS03"}

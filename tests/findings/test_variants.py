@@ -22,6 +22,7 @@ from shardscope.inspector.report import Edit, Finding, Fix, Report
 
 from tests.findings.rewording import reword
 from tests.findings.well_formed import assert_well_formed
+from tests.sweeps import sampled
 
 pytestmark = pytest.mark.skipif(
     jax.__version_info__ < (0, 10), reason="with older JAX some spellings are not found: their jaxprs are others"
@@ -93,13 +94,20 @@ everywhere = pytest.mark.parametrize(
 FILES = ("own_blocks", "scattered", "detours", "backward", "reductions", "faults", "narrow", "gathers", "loops")
 
 
-@everywhere
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(
+    ("file", "target"),
+    [
+        *sampled([pytest.param(file, "cpu", id=f"{file}-cpu") for file in FILES], 9, 3),
+        *sampled([pytest.param(file, TPU, id=f"{file}-tpu", marks=libtpu) for file in FILES], 3),
+        *sampled([pytest.param(file, GPU, id=f"{file}-gpu", marks=cuda) for file in FILES], 3),
+    ],
+)
 def test_variants(file: str, target: str) -> None:
     found = {name: {each.rule for each in findings} for name, findings in found_in(file, target).items()}
     assert found == expected_of(file, target.partition(":")[0])
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("file", FILES)
 def test_messages_stand_alone(file: str) -> None:
     """In at most 100 characters, none of which had to be cut off: no reference to other lines, no two sentences."""
@@ -169,6 +177,7 @@ def test_a_mean_by_hand_goes_with_its_division() -> None:
     assert edit.text == "(w + 3)"
 
 
+@pytest.mark.once
 @everywhere
 @pytest.mark.parametrize("file", FILES)
 def test_no_fix_is_read_from_words(file: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +241,7 @@ def test_slow_links(function: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", [pytest.param("tpu:v5p:2x2x1*2", marks=libtpu), pytest.param("gpu:h100:4x2", marks=cuda)]
+    "target", sampled([pytest.param("tpu:v5p:2x2x1*2", marks=libtpu), pytest.param("gpu:h100:4x2", marks=cuda)], 1)
 )
 @pytest.mark.parametrize(
     ("function", "expected"), [("across", ["SS17", "SS18"]), ("inside", ["SS18"]), ("alone", ["SS29", "SS33"])]

@@ -28,6 +28,7 @@ from tests.conftest import SampleCapture
 from tests.findings.rewording import reword
 from tests.findings.test_variants import PROGRAMS, libtpu
 from tests.findings.trying import verified
+from tests.sweeps import sampled
 
 pytestmark = pytest.mark.once
 
@@ -216,32 +217,38 @@ invarying = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="casts of 
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="with JAX 0.7 nothing is found to verify")
 @pytest.mark.parametrize(
     ("function", "rule", "line"),
-    [
-        ("largest", "SS22", "+    whole = lax.pmax(a * 2, 'x')"),
-        ("turned", "SS27", '+    there = lax.ppermute(a, "x", [(i, (i + 3) % 4) for i in range(4)])'),
-        (
-            "donated",
-            "SS20",
-            "+donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_argnums=(1,))",
-        ),
-        pytest.param(
-            "extreme", "SS04", """+    whole = lax.all_gather(a, "x", tiled=True, to='invarying')""", marks=invarying
-        ),
-        pytest.param("mean", "SS04", "+    varying = w", marks=invarying),
-        (
-            "averaged",
-            "SS01",
-            "+    whole = (lax.psum_scatter(a @ a.T, 'x', scatter_dimension=0, tiled=True) / lax.axis_size('x'))",
-        ),
-        (
-            "mapped_over",
-            "SS01",
-            "+        whole = lax.psum_scatter(a @ a.T, 'x', scatter_dimension=0, tiled=True)",
-        ),
-        ("recomputed", "SS07", "+        before = lax.all_gather(a, 'x', tiled=True)"),
-        ("accumulated", "SS07", "+        before = lax.all_gather(a, 'x', tiled=True)"),
-        ("twice_gathered", "SS03", "+mapped = partial(jax.shard_map, mesh=mesh, check_vma=True)"),
-    ],
+    sampled(
+        [
+            ("largest", "SS22", "+    whole = lax.pmax(a * 2, 'x')"),
+            ("turned", "SS27", '+    there = lax.ppermute(a, "x", [(i, (i + 3) % 4) for i in range(4)])'),
+            (
+                "donated",
+                "SS20",
+                "+donated = jax.jit(lambda a, b: ((2 * a).astype(jnp.bfloat16), b + 1), donate_argnums=(1,))",
+            ),
+            pytest.param(
+                "extreme",
+                "SS04",
+                """+    whole = lax.all_gather(a, "x", tiled=True, to='invarying')""",
+                marks=invarying,
+            ),
+            pytest.param("mean", "SS04", "+    varying = w", marks=invarying),
+            (
+                "averaged",
+                "SS01",
+                "+    whole = (lax.psum_scatter(a @ a.T, 'x', scatter_dimension=0, tiled=True) / lax.axis_size('x'))",
+            ),
+            (
+                "mapped_over",
+                "SS01",
+                "+        whole = lax.psum_scatter(a @ a.T, 'x', scatter_dimension=0, tiled=True)",
+            ),
+            ("recomputed", "SS07", "+        before = lax.all_gather(a, 'x', tiled=True)"),
+            ("accumulated", "SS07", "+        before = lax.all_gather(a, 'x', tiled=True)"),
+            ("twice_gathered", "SS03", "+mapped = partial(jax.shard_map, mesh=mesh, check_vma=True)"),
+        ],
+        6,
+    ),
 )
 def test_changes_that_work(script: Path, function: str, rule: str, line: str) -> None:
     request = Request(f"{script}:{function}", probe="none", fingerprints=True)
@@ -256,7 +263,7 @@ def test_changes_that_work(script: Path, function: str, rule: str, line: str) ->
 
 @libtpu
 @invarying
-@pytest.mark.parametrize("by", ["evaluation", "runs on CPUs"])
+@pytest.mark.parametrize("by", sampled(["evaluation", "runs on CPUs"], 1))
 def test_numbers_for_another_target_are_compared_here(script: Path, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by != "evaluation":
         monkeypatch.setattr(evaluated, "SECONDS", 0.0)

@@ -14,6 +14,7 @@ from shardscope.inspector.report import Fix
 
 from tests.findings.test_variants import libtpu
 from tests.findings.trying import verified
+from tests.sweeps import sampled
 
 PROGRAM = """\
 import functools
@@ -173,21 +174,27 @@ gradients_inputs = ({"w": by_rows(256, 512), "v": by_rows(512, 128)}, by_rows(10
 
 @pytest.mark.parametrize(
     ("function", "line"),
-    [
-        (
-            "gathered",
-            """+@functools.partial(jax.jit, out_shardings={"all": NamedSharding(mesh, P('x', None)), "some":"""
-            " NamedSharding(mesh, P())})",
-        ),
-        (
-            "reordered",
-            "+    return jax.lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'))))",
-        ),
-        pytest.param(
-            *("by_helper", "+    return jax.lax.with_sharding_constraint(v, NamedSharding(mesh, P(('x', 'y'))))"),
-            marks=pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 leaves frames out of some stacks"),
-        ),
-    ],
+    sampled(
+        [
+            (
+                "gathered",
+                """+@functools.partial(jax.jit, out_shardings={"all": NamedSharding(mesh, P('x', None)), "some":"""
+                " NamedSharding(mesh, P())})",
+            ),
+            (
+                "reordered",
+                "+    return jax.lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'))))",
+            ),
+            pytest.param(
+                *("by_helper", "+    return jax.lax.with_sharding_constraint(v, NamedSharding(mesh, P(('x', 'y'))))"),
+                marks=pytest.mark.skipif(
+                    jax.__version_info__ < (0, 8), reason="JAX 0.7 leaves frames out of some stacks"
+                ),
+            ),
+        ],
+        2,
+        1,
+    ),
 )
 def test_specs_that_reshard(tmp_path: Path, function: str, line: str) -> None:
     """The only collective is gone in the program that is compiled with the fix, and the results are as before."""

@@ -9,6 +9,8 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.collective_causes import causes_of
 
+from tests.sweeps import sampled
+
 SCRIPT = """
 import jax, jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -39,7 +41,7 @@ step_inputs = ((put((128, 64), None, "x"), [layer] * 2), tokens, put((16, 32), "
 """
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", sampled(["float32", "bfloat16"], 2, 1))
 def test_what_is_gathered_is_what_the_cause_names(tmp_path: Path, dtype: str) -> None:
     """One device's part of the named value has as many elements as the compiled gather takes."""
     script = tmp_path / "program.py"

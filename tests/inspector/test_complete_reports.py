@@ -36,6 +36,8 @@ from shardscope.inspector.selection.selection import Place, StagePlace, linked
 from shardscope.inspector.traces.trace import Trace
 from shardscope.parsers.source import Source
 
+from tests.sweeps import sampled
+
 from .complete import kept
 
 pytestmark = pytest.mark.once
@@ -80,14 +82,14 @@ def number_of(value: object) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
-@pytest.mark.parametrize("name", kept.names())
+@pytest.mark.parametrize("name", sampled(kept.names(), 14))
 def test_reports(name: str, request: pytest.FixtureRequest) -> None:
     report = inspect(kept.kept(name))
     compare(name, text_of(report), dict(sections(report, name)), request)
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", WITHOUT)
+@pytest.mark.parametrize("name", sampled(WITHOUT, 1))
 def test_what_is_left_without_a_part(name: str, request: pytest.FixtureRequest) -> None:
     found = {}
     for part, capture in without_a_part(kept.kept(name)):
@@ -97,7 +99,7 @@ def test_what_is_left_without_a_part(name: str, request: pytest.FixtureRequest) 
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("name", CHANGED)
+@pytest.mark.parametrize("name", sampled(CHANGED, 2))
 def test_what_is_left_of_texts_that_are_changed(name: str, request: pytest.FixtureRequest) -> None:
     """Texts that still look like programs, and are none: all is read, and the report says the same of it."""
     found = {}

@@ -12,6 +12,8 @@ from shardscope.inspector.diff.diff import Change, diff
 from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.pipeline import inspect
 
+from tests.sweeps import sampled
+
 from .conftest import Edited
 from .diff_pairs import PAIRS, KnownPair
 
@@ -24,7 +26,7 @@ INSTRUCTION = re.compile(
 )
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.story}: {pair.before}")
+@pytest.mark.parametrize("pair", sampled(PAIRS, 24, 6), ids=lambda pair: f"{pair.story}: {pair.before}")
 def test_what_is_known(pair: KnownPair, edited: Edited) -> None:
     one = edited(pair.before, ())
     other = edited(pair.after or pair.before, pair.edits)

@@ -36,6 +36,7 @@ from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 from shardscope.parsers.source import Source
 
 from tests.findings.well_formed import assert_well_formed
+from tests.sweeps import examples
 
 KEPT = Path(__file__).parents[1] / "command" / "approved"
 SIDE, GAP = 20, 4
@@ -64,7 +65,7 @@ def test_arrows_of_a_mesh() -> None:
         assert y <= float(dot[2]) - float(dot[3]) <= float(dot[2]) + float(dot[3]) <= y + SIDE
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 def test_another_order_of_the_axes_places_devices_as_numpy_does(sizes: list[int], data: Any) -> None:
     """The last axis of the order is that of devices which lie next to each other."""

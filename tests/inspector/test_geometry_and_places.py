@@ -38,10 +38,12 @@ from shardscope.parsers.errors import ParseError
 from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
 from shardscope.parsers.source import Frame, Source, Span
 
+from tests.sweeps import examples
+
 SIDE, GAP = 20, 4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=0, max_size=4))
 def test_squares_of_a_mesh(sizes: list[int]) -> None:
     """None lies on another; neighbours along the last two axes are side by side, and no place is wasted between."""

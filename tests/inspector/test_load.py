@@ -154,6 +154,7 @@ def test_a_dump_in_an_archive_or_compressed(tmp_path: Path, captured: Capture) -
         }
 
 
+@pytest.mark.once
 def test_bytecode(tmp_path: Path, captured: Capture) -> None:
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
@@ -208,6 +209,7 @@ def test_protocol_buffers(tmp_path: Path, captured: Capture) -> None:
     assert said(load(str(tmp_path / "f.pb"))) == said(load(str(tmp_path / "f")))
 
 
+@pytest.mark.once
 def test_what_jaxlib_cannot_read(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"ML\xefR\rMLIR23")
     with pytest.raises(CaptureError, match="MLIR bytecode"):

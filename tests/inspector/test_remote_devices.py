@@ -16,6 +16,8 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import UncountedCommunication
 from shardscope.parsers.source import Source
 
+from tests.sweeps import sampled, xla_flags
+
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 types and names kernels otherwise")
 
 KERNELS = """
@@ -130,7 +132,11 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def moved(script: Path) -> dict[str, list[list[int]]]:
     """What the interpreter moves: for each function, who sent what each device has at the end."""
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=6"}
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": xla_flags(6),
+    }
     done = subprocess.run([sys.executable, script, *MOVED], env=environment, capture_output=True, check=True)
     return dict(zip(MOVED, map(json.loads, done.stdout.splitlines()), strict=True))
 
@@ -142,7 +148,7 @@ def copied(script: Path, function: str) -> UncountedCommunication:
     return found
 
 
-@pytest.mark.parametrize("function", MOVED)
+@pytest.mark.parametrize("function", sampled(MOVED, 6, 2))
 def test_each_device_sends_where_it_says(script: Path, moved: dict[str, list[list[int]]], function: str) -> None:
     found = copied(script, function)
     assert list(map(list, found.pairs)) == moved[function]

@@ -116,7 +116,9 @@ def test_what_a_type_hides(sample: SampleCapture) -> None:
     assert not [v for v in inspect(sample("unsound_invariance:repaired")).variance if v.hidden]
 
 
-@pytest.mark.parametrize("function", [f for f in SAMPLE_FUNCTIONS if not f.startswith("unsound_invariance:faulty")])
+@pytest.mark.parametrize(
+    "function", [each for each in SAMPLE_FUNCTIONS if each.values[0] != "unsound_invariance:faulty"]
+)
 def test_nothing_is_hidden_in_sound_programs(function: str, sample: SampleCapture) -> None:
     assert not [v for v in inspect(sample(function)).variance if v.hidden]
 

@@ -13,10 +13,14 @@ from typing import Any
 
 import pytest
 
+from tests.sweeps import THOROUGH
+
 MAKE = Path(__file__).parent.parent / "corpus" / "make.py"
 
-KINDS = [("--targets", "cpu", "--samples"), ("--targets", "cpu", "--passes")]
 FEW = ("--programs", "dense,collectives,control", "--passes")
+KINDS = [("--targets", "cpu", "--samples"), ("--targets", "cpu", "--passes")]
+if not THOROUGH:
+    KINDS = [("--targets", "cpu", "--samples", "5"), ("--targets", "cpu", *FEW)]
 if find_spec("libtpu"):
     KINDS.append(("--targets", "tpu:v5p:2x2x2", *FEW))
 if find_spec("jax_plugins") and find_spec("jax_plugins.xla_cuda13"):

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from shardscope.parsers.source import Source, Span
 
-SEEDS = int(os.environ.get("SHARDSCOPE_FUZZ", "1000"))
+from tests.sweeps import examples
+
+SEEDS = int(os.environ.get("SHARDSCOPE_FUZZ", examples(500, 1000)))
 """How many texts of each language are damaged."""
 
 SCRAPS = (

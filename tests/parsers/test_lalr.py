@@ -17,6 +17,8 @@ from shardscope.parsers.grammar import STARTS, lark_of
 from shardscope.parsers.lalr import END, Machine, Parse, Tables, UnexpectedTerminalError, load_tables
 from shardscope.parsers.lalr.automaton import Rule
 
+from tests.sweeps import examples
+
 pytestmark = pytest.mark.once
 
 # The terminals of the other one are found by its caller.
@@ -80,7 +82,7 @@ def by_tables(name: str, start: str, text: str, tables: Machine | None = None) -
 def test_trees_and_errors_are_those_of_lark(name: str, start: str) -> None:
     texts = from_lark(grammar(name), start=start, explicit=EXPLICIT.get(name), alphabet=CHARACTERS)
 
-    @settings(max_examples=20, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(7, 20), suppress_health_check=list(HealthCheck))
     @given(texts, st.data())
     def compared(text: str, data: st.DataObject) -> None:
         assert by_tables(name, start, text) == by_lark(name, start, text)

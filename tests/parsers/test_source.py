@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardscope.parsers.source import EXCERPT_WIDTH, Source, Span, name_set, occurrences
 
+from tests.sweeps import examples
+
 
 @pytest.mark.parametrize("text", ["", "a", "\n", "a\n", "\n\na", "ab\ncd\n\ne", "é\nü"])
 def test_the_line_around_each_byte(text: str) -> None:
@@ -52,7 +54,7 @@ def test_a_line_that_just_fits_is_drawn_in_full(length: int, marked: int, letter
     assert carets == f"  | {'^' * min(marked, length, EXCERPT_WIDTH)}"
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(40, 150))
 @given(st.text("ab\t\x1bé日 ", max_size=30), st.integers(0, 400), st.text("ab\t\x1bé日", max_size=300), st.data())
 def test_an_excerpt_is_a_window_of_the_line(start: str, blanks: int, end: str, data: st.DataObject) -> None:
     """The whole line is drawn, and cut then."""

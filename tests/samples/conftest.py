@@ -14,6 +14,16 @@ import numpy as np
 import pytest
 from shardscope.samples.catalogue import samples
 
+from tests.conftest import EVERY_FUNCTION, KEPT_FUNCTIONS
+from tests.sweeps import THOROUGH
+
+OF_STORIES = {
+    *("fsdp:grad", "data_parallel:grad", "pipeline:loss", "ring_attention:attend", "grad_accumulation:once"),
+    *("grad_accumulation:each_time", "grad_accumulation:automatic"),
+}
+RUN = {name for name in EVERY_FUNCTION if THOROUGH or name in OF_STORIES | KEPT_FUNCTIONS}
+"""The functions that are run."""
+
 COLLECTIVE = re.compile(r" (all-reduce|reduce-scatter|all-gather|all-to-all|collective-permute)(?:-start)?\(")
 
 
@@ -47,7 +57,10 @@ class Result:
 def folder(tmp_path_factory):
     """Where the child process left what it found."""
     folder = tmp_path_factory.mktemp("samples")
-    todo = [{"name": s.name, "path": str(s.path), "functions": s.functions} for s in samples()]
+    todo = [
+        {"name": s.name, "path": str(s.path), "functions": [f for f in s.functions if f"{s.name}:{f}" in RUN]}
+        for s in samples()
+    ]
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
         "TPU_SKIP_MDS_QUERY": "1",

@@ -8,6 +8,11 @@ import re
 
 import pytest
 
+from tests.conftest import KEPT_FUNCTIONS
+from tests.sweeps import sampled
+
+pytestmark = pytest.mark.once
+
 EXACT = {
     "psum:psum": {"all-reduce": 1},
     "psum_2d:over_both": {"all-reduce": 1},
@@ -61,7 +66,7 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("key", EXACT)
+@pytest.mark.parametrize("key", sampled(EXACT, KEPT_FUNCTIONS & {*EXACT}))
 def test_collectives_are_those_of_the_story(result, key):
     assert result(key).collectives == EXACT[key]
 

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from shardscope.samples.catalogue import samples
 
+from tests.conftest import EVERY_FUNCTION, KEPT_FUNCTIONS
+from tests.sweeps import sampled
+
+pytestmark = pytest.mark.once
+
 SAMPLES = samples()
-FUNCTIONS = [f"{sample.name}:{function}" for sample in SAMPLES for function in sample.functions]
+FUNCTIONS = sampled(EVERY_FUNCTION, KEPT_FUNCTIONS)
 
 
 @pytest.mark.parametrize("key", FUNCTIONS)
@@ -18,7 +23,7 @@ def test_result_is_that_of_one_device(result, key):
         np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("key", [key for key in FUNCTIONS if key != "unsound_invariance:faulty"])
+@pytest.mark.parametrize("key", [key for key in FUNCTIONS if key.values[0] != "unsound_invariance:faulty"])
 def test_copies_of_the_same_part_are_equal(result, key):
     assert all(result(key).facts["copies_agree"])
 

@@ -19,6 +19,8 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.trace_errors.explain import explained
 from shardscope.inspector.trace_errors.table import EXPLAINERS
 
+from tests.sweeps import sampled
+
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
 
 X, Y, WHOLE = ("x", None), (None, "y"), (None, None)
@@ -124,47 +126,51 @@ A = np.arange(64.0).reshape(8, 8)
 
 @pytest.mark.parametrize(
     ("function", "line", "norm"),
-    [
-        (
-            "chained",
-            "+    return a.reshape(4, 2, 8).reshape(4 * 2 * 8, out_sharding=jax.P(('x', 'y')))",
-            np.linalg.norm(A),
-        ),
-        (
-            "added",
-            "+    return a.at[jnp.arange(8)].add(jax.sharding.reshard(b, jax.P(None, None)),"
-            " out_sharding=jax.typeof(a).sharding)",
-            np.linalg.norm(2 * A),
-        ),
-        (
-            "carried",
-            "+    return jax.lax.scan(lambda c, _: (c @ b, None), jax.sharding.reshard(a, jax.P('x', 'y')),"
-            " length=2)[0]",
-            np.linalg.norm(A @ A @ A),
-        ),
-        (
-            "looped",
-            "+    return jax.lax.fori_loop(0, 3, body, jax.sharding.reshard(a, jax.P('x', None)))",
-            None,
-        ),
-        (
-            "branched",
-            '+    return jax.lax.cond(a.sum() > 1, lambda a: jax.sharding.reshard(a, P("y")), lambda a:'
-            " jax.sharding.reshard(1 * a, jax.P('y', None)), a)",
-            None,
-        ),
-        (
-            "convolved",
-            '+    return jax.lax.conv_general_dilated(a[None], b[None], (1,), "SAME", out_sharding=jax.P())',
-            None,
-        ),
-        (
-            "chosen",
-            "+    return jnp.where(jax.sharding.reshard(c > 3, jax.P('x', None)), a,"
-            " jax.sharding.reshard(b, jax.P('x', None)))",
-            np.linalg.norm(A),
-        ),
-    ],
+    sampled(
+        [
+            (
+                "chained",
+                "+    return a.reshape(4, 2, 8).reshape(4 * 2 * 8, out_sharding=jax.P(('x', 'y')))",
+                np.linalg.norm(A),
+            ),
+            (
+                "added",
+                "+    return a.at[jnp.arange(8)].add(jax.sharding.reshard(b, jax.P(None, None)),"
+                " out_sharding=jax.typeof(a).sharding)",
+                np.linalg.norm(2 * A),
+            ),
+            (
+                "carried",
+                "+    return jax.lax.scan(lambda c, _: (c @ b, None), jax.sharding.reshard(a, jax.P('x', 'y')),"
+                " length=2)[0]",
+                np.linalg.norm(A @ A @ A),
+            ),
+            (
+                "looped",
+                "+    return jax.lax.fori_loop(0, 3, body, jax.sharding.reshard(a, jax.P('x', None)))",
+                None,
+            ),
+            (
+                "branched",
+                '+    return jax.lax.cond(a.sum() > 1, lambda a: jax.sharding.reshard(a, P("y")), lambda a:'
+                " jax.sharding.reshard(1 * a, jax.P('y', None)), a)",
+                None,
+            ),
+            (
+                "convolved",
+                '+    return jax.lax.conv_general_dilated(a[None], b[None], (1,), "SAME", out_sharding=jax.P())',
+                None,
+            ),
+            (
+                "chosen",
+                "+    return jnp.where(jax.sharding.reshard(c > 3, jax.P('x', None)), a,"
+                " jax.sharding.reshard(b, jax.P('x', None)))",
+                np.linalg.norm(A),
+            ),
+        ],
+        4,
+        2,
+    ),
 )
 def test_what_traces_keeps_the_numbers(tmp_path: Path, function: str, line: str, norm: float | None) -> None:
     """Compared with a run of the same program with automatic axes, which numpy agrees with, where there can be one."""

@@ -14,6 +14,8 @@ from shardscope.inspector.render.finding_facts import verdict
 from shardscope.inspector.report import Explanation
 from shardscope.inspector.trace_errors.explain import explained
 
+from tests.sweeps import sampled
+
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
 
 SCRIPT = """\
@@ -54,7 +56,7 @@ def _explained(script: Path, mesh: str, result: str) -> tuple[Explanation, Captu
     return found, last_capture(request)
 
 
-@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("mesh", sampled(MESHES, 1, 1))
 def test_the_mesh_with_automatic_axes_is_offered(tmp_path: Path, mesh: str) -> None:
     found, after = _explained(tmp_path / "script.py", mesh, "jax.lax.psum(x @ w, 'model')")
     assert verdict(found.fixes[0]) == "tried: runs, with the values of one device"
@@ -64,6 +66,7 @@ def test_the_mesh_with_automatic_axes_is_offered(tmp_path: Path, mesh: str) -> N
     assert [step.source.frame and step.source.frame.line for step in found.steps] == [None, line]
 
 
+@pytest.mark.once
 def test_an_error_behind_the_error_is_explained_too(tmp_path: Path) -> None:
     """The products of blocks are partial sums, which one device's product equals when they are summed."""
     found, after = _explained(tmp_path / "script.py", MESHES[0], "x @ w")

@@ -16,6 +16,8 @@ from shardscope.inspector.trace_errors.remedies import explained_run
 from shardscope.inspector.trace_errors.renamed import ADVICE, MODULES, RENAMED
 from shardscope.inspector.trace_errors.trying import Command
 
+from tests.sweeps import sampled, xla_flags
+
 PJIT = """
 from functools import partial
 import jax
@@ -111,11 +113,15 @@ def test_names_are_gone_and_their_successors_are_there() -> None:
 @IS_WITHOUT_THEM
 @pytest.mark.parametrize(
     ("program", "title"),
-    [
-        (PJIT, "this JAX has no jax.experimental.maps any more"),
-        (SHARD_MAP, "this JAX has no jax.tree_map any more"),
-        (PMAP, "this JAX has no jax.device_put_replicated any more"),
-    ],
+    sampled(
+        [
+            (PJIT, "this JAX has no jax.experimental.maps any more"),
+            (SHARD_MAP, "this JAX has no jax.tree_map any more"),
+            (PMAP, "this JAX has no jax.device_put_replicated any more"),
+        ],
+        2,
+        1,
+    ),
 )
 def test_a_script_is_rewritten_for_this_jax(program: str, title: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
@@ -127,7 +133,7 @@ def test_a_script_is_rewritten_for_this_jax(program: str, title: str, tmp_path: 
     text = applied(SourceFile(str(script), script.read_bytes()), list(found.fixes[0].edits))
     assert text is not None
     script.write_bytes(text)
-    flags = "--xla_force_host_platform_device_count=8"
+    flags = xla_flags(8)
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
     ended = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, check=False)
     assert ended.returncode == 0, ended.stderr.decode()[-2000:]

@@ -18,6 +18,8 @@ from shardscope.inspector.ir.program import SourceFile
 from shardscope.inspector.trace_errors.remedies import explained_run
 from shardscope.inspector.trace_errors.trying import Command, differing
 
+from tests.sweeps import sampled, xla_flags
+
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")
 
 ERRORS = Path(__file__).parents[2] / "tools" / "threads" / "errors"
@@ -32,7 +34,9 @@ SCRIPTS = {
 """A program, the argument, words of the line that failed or is edited, and words of the edit."""
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name", sampled(SCRIPTS, ("constraint_too_long", "psum_in_jit", "explicit_matmul"), ("psum_in_jit",))
+)
 def test_the_first_remedy_runs_under_plain_jax(name: str, tmp_path: Path) -> None:
     argument, line, words = SCRIPTS[name]
     script = ERRORS / f"{name}.py"
@@ -48,7 +52,7 @@ def test_the_first_remedy_runs_under_plain_jax(name: str, tmp_path: Path) -> Non
     assert any(each in text.decode() for each in words.split("|"))
     copy = tmp_path / script.name
     copy.write_bytes(text)
-    flags = "--xla_force_host_platform_device_count=8"
+    flags = xla_flags(8)
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
     for path, status in ((script, 1), (copy, 0)):
         ended = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, check=False)
@@ -89,8 +93,7 @@ PROGRAMS = {
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""
 
 
-@pytest.mark.once
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sampled(PROGRAMS, ("lstm_carry", "rules_table", "constraint_in_step", "larger_mesh")))
 def test_edits_in_the_users_own_forms(name: str) -> None:
     line, words = PROGRAMS[name]
     script = Path(__file__).parent / "programs" / f"{name}.py"

@@ -16,6 +16,8 @@ from shardscope.tui.tables_pane import TABS, TablesPane
 from textual.events import Key
 from textual.widgets import Input
 
+from tests.sweeps import sampled
+
 from ..conftest import SampleCapture
 from .conftest import Opened
 
@@ -122,7 +124,7 @@ async def test_a_variance_row_leads_to_its_equation(sample: SampleCapture, opene
         assert equation not in view.text_of(view.cursor)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("size", sampled([((80, 24),), ((120, 40),), ((200, 60),)], 1))
 async def test_zoom_fills_the_screen(sample: SampleCapture, opened: Opened, size: tuple[int, int]) -> None:
     async with opened(sample("fsdp_tp:loss"), size=size) as driver:
         await driver.ready()

@@ -19,6 +19,8 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.warm import Warmth
 from shardscope.samples.catalogue import samples
 
+from tests.sweeps import sampled
+
 pytestmark = [pytest.mark.once, pytest.mark.skipif(sys.platform != "linux", reason="servers run on Linux only")]
 
 MEASURED = {"seconds", "since", "started", "duration", "late", "median"}
@@ -85,7 +87,10 @@ def frames(monkeypatch: pytest.MonkeyPatch, warmth: Warmth) -> Captured:
 SAMPLES = {sample.name: sample.path for sample in samples()}
 
 
-@pytest.mark.parametrize(("name", "live"), [("fsdp_tp:grad", True), ("psum:psum", True), ("moe:loss", False)])
+@pytest.mark.parametrize(
+    ("name", "live"),
+    sampled([("fsdp_tp:grad", True), ("psum:psum", True), ("moe:loss", False)], ("psum:psum", "moe:loss")),
+)
 def test_samples(frames: Captured, name: str, live: bool) -> None:
     sample, _, function = name.partition(":")
     request = Request(f"{SAMPLES[sample]}:{function}", live=live)
@@ -105,7 +110,7 @@ def test_what_a_script_sees_of_its_process(frames: Captured, tmp_path: Path) -> 
     assert one.stdout.splitlines() == other.stdout.splitlines()
 
 
-@pytest.mark.parametrize("overrides", [("check_vma=off",), ("mesh=tp:4",), ("mesh=nothing:4",)])
+@pytest.mark.parametrize("overrides", sampled([(("check_vma=off",),), (("mesh=tp:4",),), (("mesh=nothing:4",),)], 1))
 def test_changes_after_the_import_of_jax(frames: Captured, overrides: tuple[str, ...]) -> None:
     request = Request(f"{SAMPLES['megatron_mlp']}:block", overrides=overrides, live=False)
     assert frames(request, False)[0] == frames(request, True)[0]

@@ -21,6 +21,8 @@ from shardscope.inspector.shardings.collective_causes import causes_of
 from shardscope.inspector.shardings.explained import why_axes
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 
+from tests.sweeps import sampled
+
 PROGRAM = Path(__file__).with_name("transformer_step.py")
 SPECS = {
     "embed": ["model", "data"],
@@ -105,16 +107,20 @@ def test_every_inserted_collective_has_a_cause(compiled: Callable[..., Report]) 
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="XLA of JAX 0.7 communicates otherwise for it")
 @pytest.mark.parametrize(
     ("kind", "axis", "operation", "direction", "function", "effect", "rounds"),
-    [
-        # FSDP's weights are gathered for the products.
-        ("all-gather", "data", "dot_general", "", "attention", "reshard", 1),
-        # q, k and v do not end where the shards of their product do. Without wqkv's axis that of wo comes there.
-        ("collective-permute", "model", "split", "forward", "attention", "move", 2),
-        # Tensor parallelism adds up what the rows of a weight give.
-        ("all-reduce", "model", "dot_general", "forward", "mlp", "sum", 1),
-        # The gradients of q, k and v are put together across the shards.
-        ("all-to-all", "model", "concatenate", "backward", "attention", "move", 1),
-    ],
+    sampled(
+        [
+            # FSDP's weights are gathered for the products.
+            ("all-gather", "data", "dot_general", "", "attention", "reshard", 1),
+            # q, k and v do not end where the shards of their product do. Without wqkv's axis that of wo comes there.
+            ("collective-permute", "model", "split", "forward", "attention", "move", 2),
+            # Tensor parallelism adds up what the rows of a weight give.
+            ("all-reduce", "model", "dot_general", "forward", "mlp", "sum", 1),
+            # The gradients of q, k and v are put together across the shards.
+            ("all-to-all", "model", "concatenate", "backward", "attention", "move", 1),
+        ],
+        3,
+        2,
+    ),
 )
 def test_the_suggested_change_removes_it(
     kind: str,

@@ -10,11 +10,13 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.shardings.placement import same
 from shardscope.inspector.shardings.requested import requested_sharding
 
+from tests.sweeps import sampled
+
 PROGRAMS = Path(__file__).parent / "programs"
 FUNCTIONS = [f"generated.py:program_{n}" for n in (0, 4, 10, 17)] + [f"forms.py:form_{n}" for n in (2, 4, 7, 8)]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", sampled(FUNCTIONS, 4, 2))
 def test_shardings_are_those_of_jax(function: str) -> None:
     *_, found = capture(Request(f"{PROGRAMS}/{function}", live=False))
     assert found.failure is None, found.failure

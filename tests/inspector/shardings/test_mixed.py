@@ -10,8 +10,10 @@ from pathlib import Path
 import jax
 import pytest
 
+from tests.sweeps import examples, fewer
+
 COMPARE = Path(__file__).with_name("compare_here.py")
-SEEDS = (8, 31, 65, 163)
+SEEDS = fewer((8, 31, 65, 163), 2)
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older versions refuse most of these programs")
@@ -25,4 +27,4 @@ def test_reports_agree_with_jax_and_xla() -> None:
     programs, values, collectives = (int(part.split()[0]) for part in total.split(", "))
     assert programs >= len(SEEDS) - 1, result.stderr[-2000:]
     assert values > 100
-    assert collectives > 30
+    assert collectives > examples(15, 30)

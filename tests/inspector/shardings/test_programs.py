@@ -18,6 +18,7 @@ from shardscope.inspector.report import Report
 from shardscope.inspector.shardings.table import values
 
 from tests.inspector.shardings.boxes import pieces
+from tests.sweeps import xla_flags
 
 HERE = Path(__file__).parent
 AGREE = HERE.parents[1] / "capture" / "agreement.py"
@@ -197,8 +198,7 @@ def test_devices_hold_what_the_table_says(report: dict[str, Report], tmp_path: P
 
 
 def _run(devices: int, *command: str) -> str:
-    flags = f"--xla_force_host_platform_device_count={devices}"
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": xla_flags(devices)}
     result = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout

@@ -9,6 +9,8 @@ from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.hlo.printed import doubtful
 from shardscope.parsers.source import Source
 
+from tests.sweeps import examples
+
 from .agreement import differences
 from .conftest import Read
 from .coverage import untold
@@ -18,7 +20,7 @@ from .coverage import untold
 def texts(corpus: list[Path]) -> list[Path]:
     """The texts of HLO modules; dumps hold other files too."""
     found = [path for path in corpus if path.suffix != ".mlir" and path.read_bytes().startswith(b"HloModule ")]
-    assert len(found) > 500
+    assert len(found) > examples(200, 500)
     return found
 
 

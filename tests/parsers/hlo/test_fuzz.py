@@ -15,6 +15,8 @@ from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.hlo.problems import MAX_PROBLEMS
 from shardscope.parsers.source import Source
 
+from tests.sweeps import sampled
+
 from ..damage import SCRAPS, SEEDS, damaged_line, damaged_texts, is_linear, portable, repeated
 from .coverage import untold
 from .test_nested import with_nested
@@ -151,7 +153,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("texts", LONG.values(), ids=LONG)
+@pytest.mark.parametrize("texts", sampled(LONG.values(), 14), ids=LONG)
 def test_work_grows_with_the_length(texts: list[str]) -> None:
     assert is_linear(look_at, *texts)
 

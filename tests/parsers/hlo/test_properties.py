@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source
 
+from tests.sweeps import examples
+
 from .agreement import differences
 from .conftest import Read
 from .test_instructions import NOT_THERE
@@ -145,7 +147,7 @@ def test_printed(made: dict[str, list[Row]]) -> None:
 
 @pytest.mark.once
 @given(modules, st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@settings(max_examples=examples(15, 60))
 def test_spelled_anyhow(made: dict[str, list[Row]], chance: random.Random) -> None:
     module = read(spelled_anyhow(made, chance))
     assert made_of(module) == made

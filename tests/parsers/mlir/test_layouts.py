@@ -10,6 +10,8 @@ from shardscope.parsers import parse
 from shardscope.parsers.mlir import MlirModule
 from shardscope.parsers.mlir.spacing import as_printed, is_unusual
 
+from tests.sweeps import examples
+
 from ..layouts import MLIR, other_layouts
 from .agreement import differences
 from .conftest import Read
@@ -22,7 +24,7 @@ LAYOUTS = 20
 def texts(corpus: list[Path]) -> list[str]:
     """Short texts of StableHLO and of Shardy."""
     short = [path.read_text() for path in corpus if path.suffix == ".mlir" and path.stat().st_size < 20_000]
-    return random.Random(0).sample(short, min(len(short), 12))
+    return random.Random(0).sample(short, min(len(short), examples(5, 12)))
 
 
 @pytest.mark.once
