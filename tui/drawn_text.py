@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -11,14 +12,14 @@ from textual.cache import LRUCache
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from ..parsers.record import Record
 from ..parsers.source import Source
 from .cursor_view import CURSOR, LINKED, CursorView
 from .folding import FOLD
 from .highlight import Highlighter, plain
 from .text_index import LineIndex, matches_in
-from .text_layout import Row, TextLayout
 from .text_lines import EMPTY, TextLines
-from .wrapping import indent_of
+from .wrapping import indent_of, rows_of
 
 BEFORE = 256
 """Bytes decoded to the left of such a piece, so that the word at its edge is recognized."""
@@ -161,3 +162,56 @@ class DrawnText(CursorView):
         if line in self.linked:
             return style + self.rich(LINKED)
         return style
+
+
+class Row(NamedTuple):
+    """The characters of a line from `first` to before `last`; whether the line `begins` there."""
+
+    line: int
+    first: int
+    last: int
+    begins: bool
+
+
+class TextLayout(Record, frozen=True):
+    """A text in a view of so many columns and rows, with its lines cut from column `left` on, or wrapped: None.
+
+    Positions are those of lines that are not folded.
+    """
+
+    lines: TextLines
+    width: int
+    height: int
+    left: int | None
+
+    def rows_of(self, line: int) -> list[Row]:
+        """The rows of a line, as many as there is room for."""
+        if self.left is not None:
+            return [Row(line, self.left, self.left + self.width, begins=True)]
+        height = max(self.height, 1)
+        is_long = self.lines.is_long(line)
+        text = self.lines.decoded(line, 0, self.width * height) if is_long else self.lines.displayed(line).text
+        return [Row(line, *span, begins=span[0] == 0) for span in rows_of(text, self.width, height)]
+
+    def rows_from(self, top: int) -> list[Row]:
+        """The rows in view if a position is at the top."""
+        rows: list[Row] = []
+        folding = self.lines.folding
+        for position in range(top, min(top + self.height, folding.count)):
+            rows += self.rows_of(folding.line(position))
+            if len(rows) >= self.height:
+                break
+        return rows[: self.height]
+
+    def top_to_see(self, position: int, top: int) -> int:
+        """The position at the top from which all rows of one are in view; `top` if they are."""
+        height = max(self.height, 1)
+        if not top <= position < top + height:
+            top = max(0, position - height // 3)
+        return top if self.left is not None else max(top, self._highest_with(position, height))
+
+    def _highest_with(self, position: int, height: int) -> int:
+        top = position + 1
+        while top and (height := height - len(self.rows_of(self.lines.folding.line(top - 1)))) >= 0:
+            top -= 1
+        return min(top, position)

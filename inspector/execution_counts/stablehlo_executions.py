@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
-from ...parsers.errors import readable
-from ...parsers.mlir import MlirModule, Operation, function_around
+from ...parsers.errors import ParseError, readable
+from ...parsers.mlir import Block, MlirModule, Operation, function_around
 from ..units import known_sum
-from .execution import ONCE, UNKNOWN, Execution, callers_first
-from .stablehlo_trip_count import TripCounts
+from .execution import MIRRORED, ONCE, UNKNOWN, Execution, callers_first, count
 
 WHILE = "stablehlo.while"
 BRANCHES = frozenset({"stablehlo.case", "stablehlo.if"})
@@ -74,3 +74,101 @@ class StablehloExecutions:
 def _callee(call: Operation) -> str:
     attributes = readable(lambda: call.attributes) or {}
     return attributes.get("callee", "").lstrip("@").strip('"')
+
+
+_SCALAR = re.compile(r"dense<(-?\d{1,19})>")
+
+
+class TripCounts:
+    """The loops of one module. The constants of a block are read once: many loops may begin in it."""
+
+    def __init__(self) -> None:
+        self._of_blocks: dict[int, dict[str, int]] = {}
+        self._around: dict[tuple[str, int], int | None] = {}
+
+    def of(self, loop: Operation) -> int | None:
+        """Return how often the body of a while runs; None where the text does not determine it."""
+        try:
+            return self._count(loop)
+        except ParseError:
+            return None
+
+    def _count(self, loop: Operation) -> int | None:
+        blocks = [region.blocks for region in loop.regions]
+        if len(blocks) != 2 or not all(blocks):
+            return None
+        (condition, *_), (body, *_) = blocks
+        tests = [operation for operation in condition.operations if operation.name == "stablehlo.compare"]
+        *_, end = condition.operations or (None,)
+        test = next((each for each in tests if end is not None and each.results == end.operands), None)
+        if test is None or len(test.operands) != 2:
+            return None
+        direction = test.attributes.get("comparison_direction", "").strip("#<>").split()[-1:] or [""]
+        carried = [argument.name for argument in condition.arguments]
+        left, right = test.operands
+        compared = direction[0]
+        if right in carried:
+            left, right, compared = right, left, MIRRORED.get(compared, "")
+        bound = _constant(right, condition.operations) if left in carried else None
+        if bound is None:
+            bound = self._constant_around(right, loop) if left in carried else None
+        if bound is None:
+            return None
+        index = carried.index(left)
+        start = self._constant_around(loop.operands[index], loop) if index < len(loop.operands) else None
+        step = _step(body.arguments[index].name, index, body.operations) if index < len(body.arguments) else None
+        return None if start is None or step is None else count(start, step, compared, bound)
+
+    def _constant_around(self, name: str, operation: Operation) -> int | None:
+        """The constant of that name in one of the blocks around an operation."""
+        passed, number = [], None
+        inner, outer = operation, operation.parent
+        while outer is not None:
+            passed.append((name, inner.span.start))
+            if passed[-1] in self._around:
+                number = self._around[passed[-1]]
+                break
+            blocks = (block for region in outer.regions for block in region.blocks)
+            around = next((block for block in blocks if block.holds(inner)), None)
+            number = None if around is None else self._constants(around).get(name)
+            if number is not None or outer.name == "func.func":
+                break
+            inner, outer = outer, outer.parent
+        self._around |= dict.fromkeys(passed, number)
+        return number
+
+    def _constants(self, block: Block) -> dict[str, int]:
+        """The integers among a block's constants."""
+        if block.start not in self._of_blocks:
+            found = ((each, _integer(each)) for each in block.operations if each.name == "stablehlo.constant")
+            self._of_blocks[block.start] = {
+                name: number for each, number in found if number is not None for name in each.results
+            }
+        return self._of_blocks[block.start]
+
+
+def _step(argument: str, index: int, operations: tuple[Operation, ...]) -> int | None:
+    """Return what the body adds to one of its arguments per iteration."""
+    if not operations or index >= len(operations[-1].operands):
+        return None
+    result = operations[-1].operands[index]
+    added = next((each for each in operations if result in each.results), None)
+    if added is None or added.name not in ("stablehlo.add", "stablehlo.subtract") or argument not in added.operands:
+        return None
+    sign = 1 if added.name == "stablehlo.add" else -1
+    if sign < 0 and added.operands[0] != argument:
+        return None
+    other = next((name for name in added.operands if name != argument), "")
+    number = _constant(other, operations)
+    return None if number is None else sign * number
+
+
+def _constant(name: str, operations: tuple[Operation, ...]) -> int | None:
+    defined = next((operation for operation in operations if name in operation.results), None)
+    return None if defined is None or defined.name != "stablehlo.constant" else _integer(defined)
+
+
+def _integer(constant: Operation) -> int | None:
+    attributes = readable(lambda: constant.attributes) or {}
+    scalar = _SCALAR.match(attributes.get("value", ""))
+    return None if scalar is None else int(scalar[1])

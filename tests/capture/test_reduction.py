@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from shardscope.inspector.capture.worker.reduction.arguments import smaller_arguments
 from shardscope.inspector.capture.worker.reduction.equations import Cut, CutProgram, is_float, numbered
+from shardscope.inspector.capture.worker.reduction.reduce import smaller_arguments
 
 DEPTHWISE = Path(__file__).parent / "programs" / "depthwise.py"
 

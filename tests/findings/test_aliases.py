@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from shardscope.inspector.findings.fixes.aliases import resolve
+from shardscope.inspector.findings.fixes.calls import resolve
 
 FILE = """
 import jax

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardscope.inspector.communication.gradients import gradients_of
+from shardscope.inspector.communication.strategies import gradients_of
 from shardscope.inspector.dataflow.hlo import MAX_CALLS, HloFlow, HloUse, HloValue
 from shardscope.inspector.dataflow.jaxpr import At, JaxprFlow
 from shardscope.inspector.dataflow.meaning import Does

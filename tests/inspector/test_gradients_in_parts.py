@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from shardscope.inspector.communication.gradients import MAX_VALUES, gradients_of
+from shardscope.inspector.communication.strategies import MAX_VALUES, gradients_of
 from shardscope.inspector.dataflow.sources import Place
 
 from .test_steps_of_values import flow_of

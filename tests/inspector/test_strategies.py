@@ -15,8 +15,8 @@ import pytest
 from rich.console import Console
 from shardscope.inspector.capture.model import Capture, Stage, Value
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.collectives.one_tree import in_one_tree
 from shardscope.inspector.collectives.origin import merged_parts
+from shardscope.inspector.collectives.stage import in_one_tree
 from shardscope.inspector.communication.weights import like_results
 from shardscope.inspector.ir.name_scopes import module_of_name
 from shardscope.inspector.pipeline import suspected as inspect

@@ -13,13 +13,12 @@ from contextlib import suppress
 
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.traces.live import LiveTrace
 from shardscope.inspector.traces.trace import Program
 from shardscope.tui.app import TraceApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.row_table import RowTable
 
-from shardscope.commands.live_list import Panel, live_list, painted
+from shardscope.commands.live_list import LiveTrace, Panel, live_list, painted
 from tests.tui.conftest import Driver
 
 from .conftest import Recorded

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.ir.program import Program
-from shardscope.tui.editor import NoEditorError, editor_command
+from shardscope.tui.navigation import NoEditorError, editor_command
 
 from .conftest import Opened
 from .test_looks import kept

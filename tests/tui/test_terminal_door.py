@@ -36,10 +36,9 @@ from shardscope.inspector.render.markdown import plain as plain_markdown
 from shardscope.inspector.render.markdown import table
 from shardscope.inspector.render.printable import UNSAFE, escaped_json, printable, without_commands
 from shardscope.inspector.report import Report
-from shardscope.inspector.traces.live import LiveTrace
 
 from shardscope.cli import main
-from shardscope.commands.live_list import painted
+from shardscope.commands.live_list import LiveTrace, painted
 from tests.browser import CHROMIUM, browser
 from tests.inspector.test_html import Page, assert_ours
 

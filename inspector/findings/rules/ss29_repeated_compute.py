@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,13 +15,15 @@ from ...cost.places import machine_of
 from ...cost.products import Product, products_of
 from ...ir.types import array_type
 from ...links.operation_ids import equations_by_operation, tags_in
-from ...report import Finding, FindingPlace, Report, SourcePosition
+from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.collective_causes import rows_by_tag
 from ...shardings.recorded import sharding_at
 from ...shardings.table import propagated
 from ...units import format_count, format_seconds
+from ..fixes.calls import name_of, nodes_of, own_files
 from ..fixes.constraints import replicated_by
-from ..fixes.in_specs import sharded_inputs
+from ..fixes.edits import axes_text, instead
+from ..fixes.specs import SPECS
 from ..rule import MAX_ALTERNATIVES, Rule, Saving, advice, finding
 from ..support.device_values import operands_over
 from ..support.jaxpr_flow import flow_of
@@ -130,6 +133,35 @@ def _listed(report: Report, products: list[_Product]) -> Iterator[tuple[str, str
 def _amount(repeated: float, total: int, seconds: float | None) -> tuple[str, str]:
     at_peak = "" if seconds is None else f", {format_seconds(seconds)} at the peak rate"
     return "more than once", f"{format_count(int(repeated))} of {format_count(total)} FLOP on each device{at_peak}"
+
+
+def sharded_inputs(report: Report, axes: tuple[AxisRef, ...]) -> Iterator[Fix]:
+    """Yield the change of each `P()` among the in_specs to one over the axes: last arguments first, often the batch."""
+    if not axes or any(axis.sub is not None for axis in axes):
+        return
+    names = axes_text(tuple(axis.name for axis in axes))
+    for file in dict.fromkeys(own_files(report.program)):
+        for number, spec in _replicated(list(nodes_of(report.program, file))):
+            text = f"{ast.unparse(spec.func)}({names})"
+            yield Fix(
+                f"shard argument {number} of the shard_map: {text} in its in_specs, if it holds the examples",
+                instead((file, spec), text),
+            )
+
+
+def _replicated(nodes: list[ast.AST]) -> Iterator[tuple[int, ast.Call]]:
+    """The specs of whole values that are written among in_specs, each with its position."""
+    for node in nodes:
+        match node:
+            case ast.keyword(arg="in_specs", value=ast.Tuple(elts=specs)):
+                calls = [(number, spec) for number, spec in enumerate(specs) if isinstance(spec, ast.Call)]
+                yield from ((number, spec) for number, spec in reversed(calls) if _is_whole(spec))
+            case ast.keyword(arg="in_specs", value=ast.Call() as spec) if _is_whole(spec):
+                yield 0, spec
+
+
+def _is_whole(spec: ast.Call) -> bool:
+    return name_of(spec.func) in SPECS and not spec.args and not spec.keywords
 
 
 RULE = Rule(

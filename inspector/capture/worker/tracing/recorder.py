@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ...protocol.events import Devices, Message
+from ...protocol.events import Devices, Event, Message
 from ...protocol.trace import Inexact, ScriptEnded, TraceOptions
 from .. import failures
+from ..needed_devices import needed
 from .lowering import Lowering, caller_of, is_jitted_by_user, plain_name
 from .recording import Observer, Recording, is_internal, programs
 
@@ -243,10 +244,18 @@ class Recorder:
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if "jax" in sys.modules:
             with self._own_work():
-                from .uncaught import uncaught
-
                 for event in uncaught(error):
                     if isinstance(event, Devices):
                         self._recording.tell_backend()
                     self._recording.files.write(event)
         self._before(kind, error, trace)
+
+
+def uncaught(error: BaseException) -> Iterator[Event]:
+    """Return the script's exception; before it, for an error about the number of devices, how many it needs."""
+    failure = failures.describe(error, "run")
+    wanted = needed(error)
+    if wanted is not None:
+        yield Devices(wanted)
+        failure = replace(failure, hint=f"--devices {wanted} runs it on so many fake CPU devices")
+    yield failure

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import fnmatch
 import os
 import sys
+import threading
 import time
 import weakref
 from collections import Counter
@@ -27,9 +29,7 @@ from ...protocol.trace import (
 from .. import failures
 from .calls import Calls
 from .files import CaptureFile, ProcessFiles
-from .functions import FunctionNumbers
 from .lowering import Lowering
-from .steps import Steps
 
 if TYPE_CHECKING:
     from ..simulated.topology import Topology
@@ -196,3 +196,54 @@ class Recording:
         if "files" in self.__dict__:
             self.tell_overhead()
             self.files.write(ProcessEnded(time.time() - self._started, self.steps.stopped))
+
+
+class FunctionNumbers:
+    """Numbers that tell function objects apart, also those of which one is gone when the next is made."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._known: dict[int, tuple[int, Any]] = {}
+
+    def of(self, function: Any) -> int:
+        """The number of a function object; a new one for an object that was not seen before."""
+        known = self._known.get(id(function))
+        if known is not None and known[1]() is function:
+            return known[0]
+        try:
+            reference: Any = weakref.ref(function)
+        except TypeError:
+            reference = lambda: function  # noqa: E731
+        self._count += 1
+        self._known[id(function)] = self._count, reference
+        return self._count
+
+
+EXIT_TIMEOUT_S = 20.0
+"""Seconds in which a script that was ended by us has to come to its end; threads of its own may never do."""
+
+
+class Steps:
+    """Counts calls up to a limit; None for no limit. `stopped` says why the script was ended, if it was."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.stopped = ""
+        self._limit = limit
+        self._count = 0
+
+    def add(self) -> None:
+        """Count a call, and end the script after the last."""
+        self._count += 1
+        if self._limit is not None and self._count >= self._limit:
+            self.stop(f"{self._count} calls were made")
+
+    def stop(self, why: str) -> None:
+        """End the script as `sys.exit` would, from whatever thread."""
+        if not self.stopped:
+            self.stopped = why
+            timer = threading.Timer(EXIT_TIMEOUT_S, os._exit, (0,))
+            timer.daemon = True
+            timer.start()
+        if threading.current_thread() is not threading.main_thread():
+            _thread.interrupt_main()
+        raise SystemExit(0)
