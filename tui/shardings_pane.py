@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from ..inspector.render.table import Table
 from ..inspector.render.tables.shardings import EMPTY, values_table
-from ..inspector.report import Report, ShardedValue, Why
+from ..inspector.report import Report, ShardedValue
 from ..inspector.shardings.conflicts import in_conflict
 from ..inspector.shardings.explained import why, wording_of
 from ..inspector.shardings.replay import BEFORE, Replay, replay_of
@@ -154,7 +154,7 @@ class ShardingsPane(Vertical):
             self._values, self._met = (*report.shardings, *found), None
             self._fill()
             # What makes the first way back slow in a large program is read in advance.
-            self._ask("ways", lambda: _last_ways(report, found), lambda ways: None)
+            self._ask("ways", lambda: why(report.program, found[-1], 1) if found else (), lambda ways: None)
 
     def _have_met(self, found: tuple[ShardedValue, ...], numbers: frozenset[int]) -> None:
         if found is self._values:
@@ -250,7 +250,3 @@ class ShardingsPane(Vertical):
 def _alike(before: Report, after: Report) -> bool:
     """Return whether the values of both are read from the same texts."""
     return before.program.stage("sdy") is after.program.stage("sdy") is not None
-
-
-def _last_ways(report: Report, found: tuple[ShardedValue, ...]) -> tuple[Why, ...]:
-    return why(report.program, found[-1], 1) if found else ()

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ...parsers.record import Record
 from .model import Capture
 from .protocol.request import ONE_DEVICE, Request
-from .protocol.values import Apart, OutputSummary, Reference, Summary
+from .protocol.values import Apart, OutputSummary, Reference
 
 ROUNDINGS = 512
 """Units in the last place, of the norm, by which another order of summing may change a result."""
@@ -132,11 +132,7 @@ def _of_output(output: OutputSummary, apart: Apart) -> _Value:
 def _inner(capture: Capture) -> Iterator[_Value]:
     for each in capture.summaries:
         apart = Apart(each.path, "after", each.position, each.iteration, (), 0.0, None, each.primitive, each.line)
-        yield _Value(apart, _kind(each), each.projections, each.nans, each.epsilon)
-
-
-def _kind(each: Summary) -> str:
-    return f"{each.primitive} {each.shape}"
+        yield _Value(apart, f"{each.primitive} {each.shape}", each.projections, each.nans, each.epsilon)
 
 
 def _key(each: _Value) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ def scopes(path: str) -> tuple[str, ...]:
     """
     found: list[str] = []
     around: list[str] = []
-    for component in components(_without_control_flow(path)):
+    for component in components(_CONTROL_FLOW.sub("", path).lstrip("/")):
         inner = component
         while (wrapped := _TRANSFORMATION.fullmatch(inner)) and not _FUNCTION.fullmatch(inner):
             inner = wrapped[1]
@@ -86,7 +86,3 @@ def common_start(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """The keys that several paths begin with."""
     levels = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
     return tuple(level[0] for level in levels)
-
-
-def _without_control_flow(path: str) -> str:
-    return _CONTROL_FLOW.sub("", path).lstrip("/")

@@ -167,7 +167,7 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
             message=f"{wanted} devices are needed, but there are {count}: {failure.message}",
             hint=f"--devices {wanted}" if target == "cpu" else other,
         )
-    elif _is_about_divisibility(message) and _device_count() == chosen_devices:
+    elif ("divisible" in message or "evenly divide" in message) and _device_count() == chosen_devices:
         hint = f"if the script uses all {chosen_devices} available devices, try fewer with --devices"
         failure = replace(failure, hint=hint)
     elif failures.needs_mesh(message):
@@ -185,11 +185,6 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
             failure, hint="scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
         )
     channel.send(replace(failure, since=channel.now()))
-
-
-def _is_about_divisibility(message: str) -> bool:
-    """Return whether an error says that an array cannot be divided evenly among devices."""
-    return "divisible" in message or "evenly divide" in message
 
 
 def _device_count() -> int:

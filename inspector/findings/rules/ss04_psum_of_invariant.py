@@ -28,7 +28,7 @@ EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
 
 def check(report: Report) -> Iterator[Finding]:
     """Each reduction of the forward pass with an operand that is the same along some of its axes."""
-    found = list(_reductions(report))
+    found = list(_equal(report, (*SUMS, *SCATTERS, *EXTREMES)))
     equal = {place.id for _, place, _, _ in found}
     others = {
         place.equation.stack[:1]
@@ -42,10 +42,6 @@ def check(report: Report) -> Iterator[Finding]:
     yield from (_found(report, reduced, operands) for reduced, operands in alike.items())
     for flow, place, number, axes in _equal(report, GATHERS):
         yield from _gathered(report, flow, place, number, axes)
-
-
-def _reductions(report: Report) -> Iterator[tuple[Flow, EquationPlace, int, tuple[str, ...]]]:
-    return _equal(report, (*SUMS, *SCATTERS, *EXTREMES))
 
 
 def _equal(report: Report, primitives: tuple[str, ...]) -> Iterator[tuple[Flow, EquationPlace, int, tuple[str, ...]]]:

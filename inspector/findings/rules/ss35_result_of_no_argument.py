@@ -28,15 +28,11 @@ def check(report: Report) -> Iterator[Finding]:
         for each, name in zip(outputs, flow.jaxprs[0].outputs, strict=True)
         if each.type in sharded
         and (each.type.elements or 0) >= MIN_SPLIT_ELEMENTS
-        and _is_whole(each)
+        and (each.sharding is None or not each.sharding.sharded)
         and _is_free(flow, name)
     ]
     if found:
         yield _found(report, found, sharded)
-
-
-def _is_whole(value: ShardedValue) -> bool:
-    return value.sharding is None or not value.sharding.sharded
 
 
 def _is_free(flow: GlobalFlow, name: str) -> bool:

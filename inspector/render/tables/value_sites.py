@@ -44,7 +44,7 @@ def value_sites(report: Report) -> Table:
             Column("value", 16, 8),
             Column("over", 4, 5),
             Column("values", 4, 7, "right"),
-            *(Column(_name(each), 5, 3, "right") for each in shown),
+            *(Column(",".join(map(str, each)), 5, 3, "right") for each in shown),
             *([Column("off by", 8, 6, "right")] if apart else []),
             Column("from", 10, 4),
         ),
@@ -61,10 +61,6 @@ def _no_values(report: Report) -> str:
     if why and subject is not None and subject.target != "cpu":
         return f"{why} With --validate, its values are evaluated."
     return why or "No per-device values recorded; rerun with --probe all."
-
-
-def _name(iteration: Iteration) -> str:
-    return ",".join(map(str, iteration))
 
 
 def by_site(report: Report) -> Mapping[Site, Deviation]:
