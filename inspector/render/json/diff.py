@@ -14,7 +14,7 @@ from ...check.verdict import Verdict
 from ...diff import diff
 from ...diff.headline import headline
 from ...diff.keys import FindingKey, IntermediateSharding
-from ...diff.outline import Fingerprint
+from ...diff.outline import BoundarySharding, Fingerprint
 from ...diff.outline import Transfer as OutlineTransfer
 from ...diff.pairing import Pair
 from ...diff.values import ValueComparison
@@ -69,15 +69,6 @@ class Change(Struct, frozen=True):
     wire_bytes_delta: int | None
 
 
-class BoundarySharding(Struct, frozen=True):
-    """The sharding of an argument or an output."""
-
-    role: str
-    name: str
-    type: str
-    spec: str | None
-
-
 class BorderChange(Struct, frozen=True):
     """An argument or an output that differs; null on the side that does not have it."""
 
@@ -114,14 +105,6 @@ class FindingChange(Struct, frozen=True):
     axes: list[str]
     message: str
     place: str
-
-
-class Metric(Struct, frozen=True):
-    """A number that differs; null on the side that does not have it."""
-
-    name: str
-    before: float | None
-    after: float | None
 
 
 class OutputChange(Struct, frozen=True):
@@ -171,9 +154,9 @@ class Diff(Struct, frozen=True):
     shardings: list[BorderChange]
     inside: list[InsideChange]
     findings: list[FindingChange]
-    memory: list[Metric]
-    cost: list[Metric]
-    opcodes: list[Metric]
+    memory: list[diff.Metric]
+    cost: list[diff.Metric]
+    opcodes: list[diff.Metric]
     values: Values | None = None
 
 

@@ -10,10 +10,11 @@ from msgspec import Struct, field
 
 from ... import report
 from ...capture import model
+from ...capture.protocol.trace import Place
+from ...capture.protocol.values import Gradients, Timing
 from ...cost.peak_memory import alive_at_peak
 from ...report import Report
 from ...values.elements import Element, shard_bits, shard_elements
-from .gradients import Gradients
 from .shaped import SourceRef, at, shaped
 
 MAX_VALUES = 256
@@ -126,27 +127,6 @@ class Output(Struct, frozen=True):
     values: str | None
 
 
-class Timing(Struct, frozen=True):
-    """A collective of the compiled program on one device: medians over profiled `runs`, waiting included.
-
-    It is executed `count` times in each; `late` is by how many seconds it begins after the first device.
-    """
-
-    name: str
-    device: int
-    runs: int
-    count: int
-    seconds: float
-    late: float
-
-
-class Line(Struct, frozen=True):
-    """A line of source."""
-
-    file: str
-    line: int
-
-
 class Apart(Struct, frozen=True):
     """A value that differs from a run on one device: `distance` is a multiple of the one that rounding explains.
 
@@ -163,7 +143,7 @@ class Apart(Struct, frozen=True):
     distance: float
     factor: float | None
     primitive: str
-    line: Line | None
+    line: Place | None
     argument: str
 
 

@@ -31,17 +31,6 @@ class Saves(Struct, frozen=True):
     seconds: float | None
 
 
-class Edit(Struct, frozen=True):
-    """A piece of a file to be replaced by `text`; lines from 1, columns in bytes from 0, the end not included."""
-
-    file: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    text: str
-
-
 Values = Literal["equal", "close", "differ", "not compared"]
 
 
@@ -74,7 +63,7 @@ class Fix(Struct, frozen=True):
     """A change: `tried` where it helps, the only state in which it is a fix. An `idea` says `why` it was not tried."""
 
     title: str
-    edits: list[Edit]
+    edits: list[values.Edit]
     state: Literal["tried", "untried", "idea", "not helping", "does not trace", "values differ"]
     why: str
     experiment: Trial | None
@@ -95,7 +84,7 @@ class Finding(Struct, frozen=True):
     evidence: dict[str, str]
     fix: str | None
     saves: Saves
-    edits: list[Edit]
+    edits: list[values.Edit]
     verified: Literal["yes", "no", "not tried"]
     trial: Trial | None
     fixes: list[Fix]
@@ -118,7 +107,7 @@ class Remedy(Struct, frozen=True):
     title: str
     what: str
     state: Literal["tried", "untried", "idea", "not helping", "does not trace", "values differ"]
-    edits: list[Edit]
+    edits: list[values.Edit]
     works: bool | None
     why: str
     values: Values

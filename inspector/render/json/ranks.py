@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from ...capture.protocol.trace import Place
 from ...traces import ranks, trace
 from .shaped import encoded, schema_of, shaped
-from .trace import Place
 
 
 class Side(Struct, frozen=True):

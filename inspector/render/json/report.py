@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 
 from ... import report
+from ...capture.protocol.events import OtherProgram
 from ...diff import targets
 from ...diff.passes import pass_changes
 from ...pipeline import stage_summaries
@@ -31,7 +32,7 @@ from .sharding import (
     sharding_of,
     values_of,
 )
-from .subject import Failure, Message, OtherProgram, Stage, Subject, message_of, stage_of
+from .subject import Failure, Message, Stage, Subject, message_of, stage_of
 from .validation import Validation, validation_of
 
 BOUNDARY = ("argument", "output")

@@ -40,10 +40,19 @@ def _line(key: str, value: Any) -> bytes:
     return b"  %b: [\n    %b\n  ]" % (name, b",\n    ".join(map(msgspec.json.encode, value)))
 
 
+RECORDS = ("Device", "Gradients", "Mesh", "MeshAxis")
+"""Records that are their own shapes: their fields are written even where they have their defaults."""
+
+
 def schema_of(document: type[Struct], title: str) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a document."""
     schema = msgspec.json.schema(document, schema_hook=described)
-    for shape in schema["$defs"].values():
+    for name, shape in schema["$defs"].items():
+        if name in RECORDS:
+            shape["required"] = list(shape["properties"])
+            shape["properties"] = {key: {**each} for key, each in shape["properties"].items()}
+            for each in shape["properties"].values():
+                each.pop("default", None)
         if "description" in shape:  # Python before 3.13 leaves docstrings indented
             shape["description"] = cleandoc(shape["description"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}

@@ -8,35 +8,9 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ....parsers.errors import Problem
+from ...capture.protocol import events
 from ...report import PlacedMessage, StageSummary
 from .shaped import SourceRef, shaped
-
-
-class Axis(Struct, frozen=True):
-    """`type`: how the axis behaves, as in `jax.sharding.AxisType`."""
-
-    name: str
-    size: int
-    type: Literal["auto", "explicit", "manual"]
-
-
-class Mesh(Struct, frozen=True):
-    """`device_ids` run in row-major order of the axes; arguments and results name the mesh of their specs by `key`."""
-
-    name: str | None
-    axes: list[Axis]
-    device_ids: list[int]
-    key: str | None = None
-
-
-class Device(Struct, frozen=True):
-    """The position of a device; fake devices are not listed. GPUs of one slice share fast links."""
-
-    id: int
-    coords: list[int]
-    core: int
-    slice: int
-    process: int
 
 
 class Subject(Struct, frozen=True):
@@ -50,10 +24,10 @@ class Subject(Struct, frozen=True):
     jax: str | None
     jaxlib: str | None
     python: str | None
-    meshes: list[Mesh] = field(name="mesh")
+    meshes: list[events.Mesh] = field(name="mesh")
     device_assignment: list[int]
     device_kind: str | None
-    devices: list[Device]
+    devices: list[events.Device]
 
 
 class Message(Struct, frozen=True):
@@ -91,28 +65,12 @@ class Failure(Struct, frozen=True):
     hint: str | None
 
 
-class Line(Struct, frozen=True):
-    """A line of source."""
-
-    file: str
-    line: int
-
-
-class OtherProgram(Struct, frozen=True):
-    """A program of the script beside this one; `bytes` are those of the results of its collectives in one call."""
-
-    name: str
-    call: Line | None
-    calls: int
-    bytes: int
-
-
 def message_of(placed: PlacedMessage) -> Message:
     """A message in its JSON shape."""
     return shaped(Message, placed.message, about=placed.about, source=placed.source)
 
 
-class Place(Struct, frozen=True):
+class TextPlace(Struct, frozen=True):
     """Something in a text that could not be read; line and column count from 1."""
 
     message: str
@@ -135,7 +93,7 @@ class Stage(Struct, frozen=True):
     opcodes: dict[str, int]
     collective_counts: dict[str, int]
     seconds: float | None
-    problems: list[Place]
+    problems: list[TextPlace]
 
 
 MAX_OPCODES = 5
@@ -154,6 +112,6 @@ def stage_of(stage: StageSummary, *, in_full: bool) -> Stage:
     )
 
 
-def _place(problem: Problem) -> Place:
+def _place(problem: Problem) -> TextPlace:
     line, column = problem.source.position(problem.span.start)
-    return Place(problem.message, line, column, list(problem.expected))
+    return TextPlace(problem.message, line, column, list(problem.expected))

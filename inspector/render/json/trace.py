@@ -7,16 +7,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ... import report as values
+from ...capture.protocol.trace import Place
 from ...traces import retracing, trace
 from .finding import Remedy, Where, remedy_of, where_of
 from .shaped import encoded, schema_of, shaped
-
-
-class Place(Struct, frozen=True):
-    """A line of source; 0 where it is not known."""
-
-    file: str
-    line: int
 
 
 class Argument(Struct, frozen=True):

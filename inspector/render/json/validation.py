@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ...capture import model
+from ...capture.protocol.values import DifferingInstruction
 from .shaped import shaped
 
 
@@ -38,14 +39,6 @@ class ValidatedPass(Struct, frozen=True):
     evaluated: int
 
 
-class FirstInstruction(Struct, frozen=True):
-    """The first instruction after that pass whose value is another than before it; `place` is its line."""
-
-    name: str
-    opcode: str
-    place: str
-
-
 class Validation(Struct, frozen=True):
     """The compiled program, compared in exact arithmetic with the program that the compiler was given.
 
@@ -60,7 +53,7 @@ class Validation(Struct, frozen=True):
     error: float | None
     outputs: list[ValidatedOutput]
     differing_pass: ValidatedPass | None = field(name="pass")
-    first: FirstInstruction | None = field()
+    first: DifferingInstruction | None = field()
     reason: str = field()
     place: str = field()
     program: str = field()
