@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ...parsers.errors import readable
 from ...parsers.hlo.fields import number as number_of
-from ...parsers.mlir import PropagationStep, ValueRef
+from ...parsers.mlir import Parameter, PropagationStep, ValueRef
 from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
 from ...parsers.record import Record
@@ -72,7 +72,7 @@ class Moves:
         for index, result in enumerate(self.flow.function.results):
             node = Node("output", -1, index)
             given = self.flow.returned[index] if index < len(self.flow.returned) else None
-            yield from _resolved(readable(lambda: result.annotations.propagation) or (), (given,), (node,), -1)
+            yield from _resolved(_propagation(result), (given,), (node,), -1)
 
     def _of_operation(self, row: int) -> Iterator[Move]:
         found = self.flow.rows[row]
@@ -86,7 +86,7 @@ class Moves:
         for side in ("result", "block_arg"):
             written = attributes.get(f"shardscope.{side}_propagation_edges")
             if written:
-                for number, edge in (readable(lambda: entries(written)) or {}).items():
+                for number, edge in _entries(written).items():
                     yield from self._along_edge(row, side, number_of(re.sub(r"\D", "", number)) or 0, edge)
 
     def _along_edge(self, row: int, side: str, index: int, written: str) -> Iterator[Move]:
@@ -148,3 +148,11 @@ def _resolved(
 def moves_of(flow: Dataflow) -> Moves:
     """The moves between the values of a dataflow."""
     return Moves(flow)
+
+
+def _propagation(result: Parameter) -> tuple[PropagationStep, ...]:
+    return readable(lambda: result.annotations.propagation) or ()
+
+
+def _entries(written: str) -> Mapping[str, str]:
+    return readable(lambda: entries(written)) or {}

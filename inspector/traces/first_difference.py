@@ -81,5 +81,5 @@ def _operation(
     if "stablehlo.constant" in text:  # it is of no line: where it is used
         name = re.compile(re.escape(text.partition(" = ")[0]) + r"(?![\w#])")
         offset = next((at for other, at in lines if at > offset and name.search(other)), offset)
-    own = [frame for frame in frames_at(stage, offset) if not any((folder in frame.file for folder in LIBRARIES))]
+    own = [frame for frame in frames_at(stage, offset) if not any(folder in frame.file for folder in LIBRARIES)]
     return DifferingOperation(shown, Place(own[0].file, own[0].line) if own else None)

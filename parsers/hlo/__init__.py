@@ -7,21 +7,3 @@ from .instruction import Instruction
 from .module import HloModule, parse_module
 from .scan import Rows
 from .types import ArrayShape, BufferShape, HloType, Layout, OtherType, TupleShape, parse_layout, parse_type
-
-__all__ = [
-    "ArrayShape",
-    "BufferShape",
-    "Computation",
-    "HloModule",
-    "HloType",
-    "Instruction",
-    "Layout",
-    "Metadata",
-    "Operand",
-    "OtherType",
-    "Rows",
-    "TupleShape",
-    "parse_layout",
-    "parse_module",
-    "parse_type",
-]

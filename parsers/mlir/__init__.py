@@ -8,33 +8,3 @@ from .operation import Block, Operation
 from .parameters import Parameter
 from .sdy import DimensionSharding, Origin, Origins, PropagationStep, Sharding, ShardingRule, ValueRef
 from .types import MlirType, OtherType, TensorType, parse_type
-
-__all__ = [
-    "Annotations",
-    "Block",
-    "CallSiteLoc",
-    "DimensionSharding",
-    "FileLoc",
-    "Function",
-    "FusedLoc",
-    "Location",
-    "MlirModule",
-    "MlirType",
-    "NameLoc",
-    "Operation",
-    "Origin",
-    "Origins",
-    "OtherType",
-    "Parameter",
-    "PropagationStep",
-    "Sharding",
-    "ShardingRule",
-    "TensorType",
-    "UnknownLoc",
-    "ValueRef",
-    "frames",
-    "function_around",
-    "names",
-    "parse_module",
-    "parse_type",
-]
