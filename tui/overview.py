@@ -11,9 +11,8 @@ from ..inspector.render.collective_rows import total_wire
 from ..inspector.render.finding_facts import fixes_shown, notes_text, verdict
 from ..inspector.render.overview import attention, in_order, nothing_sent, resources_text
 from ..inspector.render.table import Row, Table
-from ..inspector.render.tables.axes import axes
 from ..inspector.render.tables.captured import worst_problems
-from ..inspector.render.tables.communication import communication
+from ..inspector.render.tables.communication import axes, communication
 from ..inspector.render.tables.findings import matters
 from ..inspector.report import Finding, Report, StrategyTotal
 from ..parsers.record import Record

@@ -19,10 +19,9 @@ from ..collectives.origin import last_components
 from ..execution_counts.hlo_trip_count import trip_count
 from ..report import Collective
 from ..report.timeline import Activity
-from .kernels import is_estimated
 from .lanes import Lanes, LinkClock, lanes_of
 from .places import Machine
-from .work import Work, Workload
+from .work import Work, Workload, is_estimated
 
 MAX_DEPTH = 8
 """Computations inside each other."""

@@ -7,10 +7,12 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
+from ...parsers.hlo.fields import number
 from ...parsers.hlo.types import HloType, leaves, parse_layout
 from ...parsers.record import Record
+from ..catalog.custom_calls import LOCAL
+from ..catalog.spellings import CUSTOM_CALLS
 from ..ir.types import size
-from .kernels import stated
 from .matmul import matmul_flops
 
 FREE = frozenset(
@@ -178,3 +180,26 @@ def _passes(instruction: Instruction) -> int:
     """Return the number of passes of a TPU's matrix unit for more than bfloat16 precision (jax.lax.Precision)."""
     precision = instruction.attributes.get("operand_precision", "")
     return 6 if "highest" in precision else 3 if "high" in precision else 1
+
+
+def is_estimated(instruction: Instruction) -> bool:
+    """Return whether an instruction's time is known: not that of kernels without estimates, or with transfers."""
+    if instruction.opcode != "custom-call":
+        return True
+    target = instruction.attributes.get("custom_call_target", "").strip('"')
+    if target in LOCAL or target in CUSTOM_CALLS:
+        return True
+    return bool(stated(instruction)) and _configuration(instruction).get("has_communication") is not True
+
+
+def stated(instruction: Instruction) -> dict[str, int]:
+    """`flops` and `bytes_accessed` of a Pallas kernel for TPUs with a `cost_estimate`."""
+    estimate = _configuration(instruction).get("cost_estimate")
+    found = estimate if isinstance(estimate, Mapping) else {}
+    return {name: size for name, value in found.items() if (size := number(str(value))) is not None}
+
+
+def _configuration(instruction: Instruction) -> Mapping[str, object]:
+    config = instruction.backend_config
+    found = config.get("custom_call_config") if isinstance(config, Mapping) else None
+    return found if isinstance(found, Mapping) else {}

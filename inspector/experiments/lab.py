@@ -19,13 +19,12 @@ from ..findings.rules import rule_named
 from ..findings.settled import settled
 from ..pipeline import inspect
 from ..report import ComparedBy, Edit, Experiment, Finding, Fix, Report
-from .allowed import obstacle
 from .edited import captured_with, devices_of
 from .evaluated import evaluated_results
 from .measured import measured
 from .pricing import Prices, prices
 from .rewrites import rewrites
-from .suspects import RULE, with_suspects
+from .suspects import RULE, obstacle, with_suspects
 from .values import Comparison, compared, for_numbers, is_finite
 from .verdict import CHANGED, judged
 

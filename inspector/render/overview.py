@@ -11,7 +11,7 @@ from ..capture.interpreter import interpreter_text
 from ..capture.model import PHASES, Capture, Execution, Subject, devices_text
 from ..report import Report
 from ..units import format_bytes, format_seconds, plural
-from ..values.copies import unequal_copies
+from ..values.elements import unequal_copies
 from ..values.gradients import wrong_gradients
 from .collective_rows import folded_names
 from .table import Cell, Piece

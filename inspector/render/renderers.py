@@ -17,7 +17,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "diff": "text.comparison:print_diff",
         "verdicts": "text.comparison:print_verdicts",
         "trace": "text.trace:print_trace",
-        "ranks": "text.ranks:print_ranks",
+        "ranks": "text.trace:print_ranks",
     },
     "json": {
         "report": "json:to_json",

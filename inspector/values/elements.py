@@ -162,3 +162,22 @@ def shape_text(shape: Sequence[int]) -> str:
 def coordinates_text(axes: Sequence[str], coordinates: Sequence[int]) -> str:
     """`x=0 y=1`."""
     return " ".join(f"{axis}={place}" for axis, place in zip(axes, coordinates, strict=False))
+
+
+def copies_differ(probe: Probe) -> bool:
+    """True if devices hold different bits of the same part of an argument, an output or a constrained value.
+
+    Inside a shard_map each device has a value of its own, and of an unreduced array a summand.
+    """
+    if "unreduced" in probe.type or "U:" in probe.type:
+        return False
+    held: dict[str, str] = {}
+    for shard in probe.shards:
+        if (shard.part or not probe.path) and held.setdefault(shard.part, shard.digest) != shard.digest:
+            return True
+    return False
+
+
+def unequal_copies(probes: Sequence[Probe]) -> tuple[int, ...]:
+    """The numbers of those whose copies differ, in their order."""
+    return tuple(number for number, probe in enumerate(probes) if copies_differ(probe))

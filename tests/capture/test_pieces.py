@@ -10,7 +10,7 @@ from types import FrameType, SimpleNamespace
 
 import pytest
 from shardscope.inspector.capture.protocol.workspace import diverted
-from shardscope.inspector.capture.worker.probes.derivative_names import _place
+from shardscope.inspector.capture.worker.probes.gradients import _place
 from shardscope.inspector.capture.worker.probes.partial import REDUCTIONS, _reduction
 
 

@@ -14,9 +14,9 @@ from ..finding_facts import fixes_shown, notes_text, verdict, where
 from ..overview import attention, in_order, nothing_sent, resources_text, subject_text
 from ..table import Detail, Table
 from ..tables import TABLES
+from ..tables.captured import other_programs
 from ..tables.collectives import collectives
 from ..tables.findings import ROLES, findings
-from ..tables.programs import other_programs
 from .elements import cell, code, diff_lines, element, excerpt, facts, section, text
 from .flow import cause_flows, flows
 from .mesh import drawings, mesh_key

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...report import Report
 from ..table import Table
-from .axes import axes
 from .captured import arguments, problems, stages
 from .collectives import causes, collectives
-from .communication import communication, modules
+from .communication import axes, communication, modules
 from .cost import cost, memory
 from .device_values import devices, divergences
 from .execution import live, times

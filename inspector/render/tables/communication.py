@@ -8,11 +8,12 @@ from ...catalog.spellings import KIND_OF, Kind
 from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
+from ...report.axes import AxisUse
 from ...report.call_sites import call_sites
 from ...units import format_bytes, format_seconds, plural
 from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, shown_parts, without_layers
-from ..table import Cell, Column, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
+from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 
 SHOWN = {
     "hlo": "",
@@ -192,3 +193,32 @@ def _uncounted_rows(report: Report, estimated: bool) -> Iterator[Row]:
 def _does(each: UncountedCommunication) -> str:
     names = {"copy": "remote copy", "signal": "remote signal", "host": "host transfer"}
     return names.get(each.does, "custom call")
+
+
+def axes(report: Report) -> Table:
+    """A row for each axis: what is sharded over it, what runs over it, whether that fits; none without collectives."""
+    has_problems = any(use.problem for use in report.axes)
+    is_listed = any(use.shards or use.runs for use in report.axes) and bool(report.communication or report.uncounted)
+    return Table(
+        id="axes",
+        title="Axes",
+        columns=(
+            Column("axis", 6, 6),
+            Column("shards", 20, 10),
+            Column("runs as", 20, 10),
+            Column("bytes", 8, 8, "right"),
+            *([Column("but", 20, 9)] if has_problems else []),
+        ),
+        rows=tuple(_row(use, has_problems) for use in report.axes) if is_listed else (),
+        heading="Axes" if is_listed else "",
+        most=8,
+        unit="axis",
+    )
+
+
+def _row(use: AxisUse, has_problems: bool) -> Row:
+    shards = ", ".join(part.what if part.share > 0.995 else f"{part.share:.0%} of {part.what}" for part in use.shards)
+    runs = ", ".join(f"{run.strategy} ({f'{run.share:.0%}' if run.share >= 0.01 else '<1%'})" for run in use.runs)
+    size = size_cell(use.bytes) if use.bytes else ""
+    problem = [Piece(use.problem, "warning")] if has_problems else []
+    return Row((Piece(f"{use.name}={use.size}", "strong"), shards or "nothing", runs or "nothing", size, *problem), use)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...report import ProbedValue, Report
 from ...report.call_sites import CallSites, call_sites, with_call_site
 from ...selection.selection import ProbePlace
-from ...values.copies import unequal_copies
+from ...values.elements import unequal_copies
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
 from .execution import not_run
 from .reference import Deviation, deviations

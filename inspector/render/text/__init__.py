@@ -19,11 +19,9 @@ from ..overview import attention, in_order, nothing_sent
 from ..renderers import SECTIONS
 from ..table import Table
 from ..tables import tables_in
-from ..tables.axes import axes
-from ..tables.captured import worst_problems
-from ..tables.communication import communication
+from ..tables.captured import other_programs, worst_problems
+from ..tables.communication import axes, communication
 from ..tables.findings import matters
-from ..tables.programs import other_programs
 from ..tables.shardings import only_written, shardings
 from .opening import explanation, failure, subject_lines
 from .tables import data, section, table_section, text_of

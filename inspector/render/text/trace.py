@@ -1,17 +1,20 @@
-"""A trace as one reads it in a terminal."""
+"""A trace, and a comparison of its processes, as one reads them in a terminal."""
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Iterator
+from os.path import basename
+
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ...capture.model import Capture
 from ...ir.program import Program
-from ...traces.ranks import compare_ranks
+from ...traces.ranks import Divergence, RankComparison, compare_ranks, ranks_text
 from ...traces.trace import Trace
 from ..printable import printable
+from ..tables.ranks import ranks_summary
 from ..tables.traces import endings, headline_parts, programs, retracings
-from .divergences import divergence_section
 from .opening import explained
 from .tables import data, section, table_section
 
@@ -48,3 +51,30 @@ def headline(trace: Trace) -> Text:
     """The command, what it ran on, and how it ended."""
     command, *others = map(printable, headline_parts(trace))
     return Text.assemble((command, "bold"), *(f"   {part}" for part in others))
+
+
+def divergence_section(divergence: Divergence) -> RenderableType:
+    """A difference, and below it what each group of ranks does."""
+    return section(divergence.title, list(_sides(divergence)))
+
+
+def _sides(divergence: Divergence) -> Iterator[RenderableType]:
+    names = [ranks_text(side.ranks) for side in divergence.sides]
+    width = max(map(len, names))
+    for name, side in zip(names, divergence.sides, strict=True):
+        line = Text.assemble((f"{name}:".ljust(width + 2), "bold"), data(side.text))
+        if side.place is not None:
+            line.append_text(data(f"   {basename(side.place.file)}:{side.place.line}", "cyan"))
+        yield line
+
+
+def print_ranks(compared: tuple[Trace, RankComparison], console: Console) -> None:
+    """Print where the processes differ, or that they do not."""
+    trace, found = compared
+    console.print(headline(trace))
+    console.print()
+    for divergence in found.divergences:
+        console.print(divergence_section(divergence))
+        console.print()
+    for line in ranks_summary(trace, found):
+        console.print(data(line))

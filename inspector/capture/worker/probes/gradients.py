@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +21,13 @@ from jax._src import api
 from jax.sharding import AxisType
 
 from ...protocol.values import Derivative, Gradients
+from .. import failures
 from ..channel import error_text
 from ..inputs import arg_spec, callables
 from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted
 from ..own_jit import jax_jit
 from ..program.avals import is_ref
-from .derivative_names import named
 
 Vjp = Callable[..., Any]
 
@@ -251,3 +251,49 @@ def _product(one: Any, other: Any) -> float:
     if getattr(other, "dtype", None) == jax.dtypes.float0:
         return 0.0
     return float(np.sum(np.asarray(one, np.float64) * np.asarray(other, np.float64)))
+
+
+class Named(NamedTuple):
+    """A derivative that a frame of JAX takes, in the user's words."""
+
+    function: str
+    arguments: list[str]
+    file: str | None
+    line: int
+
+
+def named(function: Any, caller: Any, count: int) -> Named:
+    """The names of a derivative of so many arguments, which `caller`, a frame of `jax.grad`, takes."""
+    return Named(_name(function, caller), _names(caller, count), *_place(caller))
+
+
+def _names(caller: Any, count: int) -> list[str]:
+    """Return the names of the arguments in the function that is differentiated."""
+    function, argnums = caller.f_locals.get("fun"), caller.f_locals.get("argnums")
+    code = getattr(function, "__code__", None)
+    is_wrapper = code is not None and failures.is_library(code.co_filename)  # its own names mean nothing to the user
+    is_known = callable(function) and not is_wrapper
+    names = callables.parameter_names(callables.signature_of(function), 64) if is_known else []
+    numbers = (argnums,) if isinstance(argnums, int) else argnums or range(count)
+    known = [names[number] if 0 <= number < len(names) else f"argument {number}" for number in numbers]
+    return known if len(known) == count else [f"argument {number}" for number in range(count)]
+
+
+def _name(function: Any, caller: Any) -> str:
+    return str(getattr(caller.f_locals.get("fun", function), "__name__", "the function"))
+
+
+def _place(caller: Any) -> tuple[str | None, int]:
+    """The user's line that takes the derivative, or that of a library; else where the function begins."""
+    frame, inside = caller, None
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not failures.is_internal(file) and not failures.is_pythons_own(file):
+            if not failures.is_library(file):
+                return file, frame.f_lineno
+            inside = inside or (file, frame.f_lineno)
+        frame = frame.f_back
+    if inside is not None:
+        return inside
+    code = getattr(caller.f_locals.get("fun"), "__code__", None)
+    return (None, 0) if code is None else (code.co_filename, code.co_firstlineno)
