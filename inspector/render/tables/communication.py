@@ -209,14 +209,14 @@ def axes(report: Report) -> Table:
             Column("bytes", 8, 8, "right"),
             *([Column("but", 20, 9)] if has_problems else []),
         ),
-        rows=tuple(_row(use, has_problems) for use in report.axes) if is_listed else (),
+        rows=tuple(_axis_row(use, has_problems) for use in report.axes) if is_listed else (),
         heading="Axes" if is_listed else "",
         most=8,
         unit="axis",
     )
 
 
-def _row(use: AxisUse, has_problems: bool) -> Row:
+def _axis_row(use: AxisUse, has_problems: bool) -> Row:
     shards = ", ".join(part.what if part.share > 0.995 else f"{part.share:.0%} of {part.what}" for part in use.shards)
     runs = ", ".join(f"{run.strategy} ({f'{run.share:.0%}' if run.share >= 0.01 else '<1%'})" for run in use.runs)
     size = size_cell(use.bytes) if use.bytes else ""
