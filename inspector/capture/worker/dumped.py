@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from jaxlib.mlir import ir
 
@@ -116,20 +116,20 @@ def _names(module: ir.Module, stablehlo: ir.Module) -> Iterator[Located]:
     arguments, known = (list(each.regions[0].blocks[0].arguments) for each in (main, named))
     if len(arguments) == len(known):
         yield from ((argument, other.location) for argument, other in zip(arguments, known, strict=True))
-    own, given = (_attributes(each, "res_attrs") for each in (main, named))
+    own, given = (modules.attributes(each, "res_attrs") for each in (main, named))
     results = len(ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results)
     if len(given) == results:
         own = own or [{}] * results
         names = [{key: each[key] for key in each if key.startswith("jax.")} for each in given]
-        _set(main, "res_attrs", [{**each, **name} for each, name in zip(own, names, strict=True)])
+        modules.set_attributes(main, "res_attrs", [{**each, **name} for each, name in zip(own, names, strict=True)])
 
 
 def _add_records(module: ir.Module, recorded: ir.Module) -> None:
     found = {**pairs(module, recorded), modules.main_of(module): modules.main_of(recorded)}
     for operation, other in found.items():
         if modules.is_function(operation):
-            for side in ("arg_attrs", "res_attrs"):
-                own, theirs = _attributes(operation, side), _attributes(other, side)
+            for side in get_args(modules.Side):
+                own, theirs = modules.attributes(operation, side), modules.attributes(other, side)
                 if theirs and not own:
                     own = [{}] * len(theirs)
                 joined = [
@@ -137,7 +137,7 @@ def _add_records(module: ir.Module, recorded: ir.Module) -> None:
                     for each, more in zip(own, theirs, strict=False)
                 ]
                 if joined:
-                    _set(operation, side, joined)
+                    modules.set_attributes(operation, side, joined)
             continue
         attributes = modules.attributes_of(other)
         if _shardings(modules.attributes_of(operation)) == _shardings(attributes):
@@ -153,13 +153,3 @@ def _shardings(attributes: Mapping[str, Any]) -> list[str]:
 
 def _records(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: attribute for name, attribute in attributes.items() if RECORDS.fullmatch(name)}
-
-
-def _attributes(function: Any, side: str) -> list[dict[str, Any]]:
-    if side not in function.attributes:
-        return []
-    return [{each.name: each.attr for each in item} for item in function.attributes[side]]
-
-
-def _set(function: Any, side: str, items: list[dict[str, Any]]) -> None:
-    function.attributes[side] = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in items])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Literal
 
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
@@ -116,10 +116,23 @@ def inline_calls(module: ir.Module, *, mark: bool = False) -> list[tuple[str, ..
     return stacks
 
 
-def argument_attributes(module: ir.Module) -> list[Any]:
-    """The attributes of each argument of the main function, where any has some."""
-    main = main_of(module)
-    return list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
+Side = Literal["arg_attrs", "res_attrs"]
+
+
+def attributes(function: Any, side: Side) -> list[dict[str, ir.Attribute]]:
+    """The attributes of each argument, or result, of a function; empty where none has any."""
+    found = ir.ArrayAttr(function.attributes[side]) if side in function.attributes else ()
+    return [{each.name: each.attr for each in ir.DictAttr(entry)} for entry in found]
+
+
+def set_attributes(function: Any, side: Side, items: Iterable[Mapping[str, ir.Attribute]]) -> None:
+    """Give each argument, or result, of a function its attributes."""
+    function.attributes[side] = ir.ArrayAttr.get([ir.DictAttr.get(dict(each)) for each in items])
+
+
+def body_of(function: Any) -> Any:
+    """The block of a function."""
+    return function.regions[0].blocks[0]
 
 
 def main_of(module: ir.Module) -> ir.Operation:

@@ -80,7 +80,8 @@ def propagate(stablehlo: bytes, wish: str, dump: Dump | None = None) -> bytes:
 
 def _propagate(module: ir.Module, wish: str) -> None:
     recorded = " ".join(option for name, option in RECORDING.items() if name in wish)
-    own = [str(each["sdy.sharding"]) if "sdy.sharding" in each else "" for each in modules.argument_attributes(module)]
+    arguments = modules.attributes(modules.main_of(module), "arg_attrs")
+    own = [str(each.get("sdy.sharding", "")) for each in arguments]
     modules.inline_calls(module)
     stand_in(module)
     modules.run(
@@ -227,14 +228,13 @@ def _keep_own_origins(module: ir.Module, own: Sequence[str]) -> None:
 
     `own` are the shardings of the arguments before.
     """
-    changed = []
-    for attributes, before in zip(modules.argument_attributes(module), chain(own, repeat("")), strict=False):
-        named = {each.name: each.attr for each in attributes}
+    main = modules.main_of(module)
+    changed = modules.attributes(main, "arg_attrs")
+    for named, before in zip(changed, chain(own, repeat("")), strict=False):
         if ORIGINS_OF in named:
             origins = {each.name: each.attr for each in named[ORIGINS_OF]}
             mine = {axis for axis in origins if f'"{axis.partition(":")[0]}"' in before}
             kept = origins | {axis: ir.StringAttr.get("self") for axis in mine}
             named[ORIGINS_OF] = ir.DictAttr.get(kept)
-        changed.append(ir.DictAttr.get(named))
     if changed:
-        modules.main_of(module).attributes["arg_attrs"] = ir.ArrayAttr.get(changed)
+        modules.set_attributes(main, "arg_attrs", changed)

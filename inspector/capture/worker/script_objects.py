@@ -6,6 +6,7 @@ raises where there is none; a module that loads lazily does so when it is asked 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 
@@ -28,3 +29,13 @@ def variable(module: object, name: str) -> Any:
         return object.__getattribute__(module, "__dict__").get(name)
     except (AttributeError, TypeError):  # anything may be in `sys.modules`
         return None
+
+
+def closed_over(function: object) -> dict[str, Any]:
+    """The variables of enclosing functions that a function uses, by their names, as far as they have a value."""
+    found: dict[str, Any] = {}
+    names = attribute(attribute(function, "__code__"), "co_freevars") or ()
+    for name, cell in zip(names, attribute(function, "__closure__") or (), strict=False):
+        with suppress(ValueError):  # nothing was assigned to it
+            found[name] = cell.cell_contents
+    return found

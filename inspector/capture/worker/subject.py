@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import CellType, FrameType, MethodType, ModuleType
+from types import FrameType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -22,7 +22,7 @@ from ..protocol.request import Request, split_function
 from . import failures
 from .channel import Channel
 from .program.mesh_keys import mesh_key
-from .script_objects import attribute, is_a
+from .script_objects import attribute, closed_over, is_a
 
 if TYPE_CHECKING:
     from .inputs.resolve import Resolved
@@ -180,8 +180,7 @@ def _held_by(function: Any) -> Iterable[Any]:
         return (function.func, *function.args, *function.keywords.values())
     if is_a(function, MethodType):
         return (function.__func__,)
-    cells = attribute(function, "__closure__") or ()
-    return (attribute(function, "__wrapped__"), *map(_contents, cells))
+    return (attribute(function, "__wrapped__"), *closed_over(function).values())
 
 
 def meshes_in_jaxpr(jaxpr: Any) -> Iterator[Any]:
@@ -234,10 +233,3 @@ def _key(mesh: Any) -> Any:
 
 def _axes_key(mesh: events.Mesh) -> Any:
     return tuple((axis.name, axis.size) for axis in mesh.axes)
-
-
-def _contents(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None

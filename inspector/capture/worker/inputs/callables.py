@@ -15,7 +15,7 @@ from ...protocol.events import Value
 from ...protocol.request import UsageError
 from ..own_jit import jax_jit
 from ..program.avals import spec_text, type_text
-from ..script_objects import attribute, is_a
+from ..script_objects import attribute, closed_over, is_a
 from . import wrappers
 from .paths import argument_path
 from .resolve import Resolved
@@ -229,19 +229,11 @@ def _variables_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         inner = [each for each in code.co_consts if is_a(each, CodeType)]
         names = (each for part in (code, *inner) for each in part.co_names)
         yield from ((each, used[each]) for each in names if each in used)
-        cells = zip(code.co_freevars, attribute(value, "__closure__") or (), strict=False)
-        yield from ((each, held) for each, cell in cells if (held := _content(cell)) is not None)
+        yield from closed_over(value).items()
     elif not is_a(value, (type, ModuleType, jax.Array)):
         held = attribute(value, "__dict__")
         yield from ((f"{name}.{each}", inner) for each, inner in (held.items() if is_a(held, dict) else ()))
     yield name, attribute(value, "func") if is_a(value, functools.partial) else attribute(value, "__wrapped__")
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
 
 
 def refuse_dead(found: Resolved, place: str, jaxpr: Any) -> None:

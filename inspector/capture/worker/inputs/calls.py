@@ -155,29 +155,25 @@ def _mapping_frame(frame: FrameType | None) -> FrameType | None:
 
 def is_own_of_jax(function: Any) -> bool:
     """Return whether a function that is traced is one of JAX itself: an operation outside of jit."""
-    try:
-        inner = inspect.unwrap(function)
-    except ValueError:
-        return False
-    return failures.is_part_of_jax(getattr(getattr(inner, "__code__", None), "co_filename", ""))
+    return failures.is_part_of_jax(getattr(getattr(_unwrapped(function), "__code__", None), "co_filename", ""))
 
 
 def names_of(function: Any) -> tuple[str, str]:
     """The name and the qualified name of what is inside of a function's wrappers, partials and jits."""
-    try:
-        inner = inspect.unwrap(function)
-    except ValueError:
-        inner = function
+    inner = _unwrapped(function)
     inner = getattr(inner, "func", inner)
     return str(attribute(inner, "__name__") or ""), str(attribute(inner, "__qualname__") or "")
 
 
 def module_of(function: Any) -> Any:
     """The module of the user's in which a function is defined; that of the script where it is not known."""
-    try:
-        inner = inspect.unwrap(function)
-    except ValueError:
-        inner = function
-    module = sys.modules.get(str(attribute(inner, "__module__")))
+    module = sys.modules.get(str(attribute(_unwrapped(function), "__module__")))
     is_users = failures.is_users(str(variable(module, "__file__") or "<string>"))
     return module if is_users else sys.modules["__main__"]
+
+
+def _unwrapped(function: Any) -> Any:
+    try:
+        return inspect.unwrap(function)
+    except ValueError:  # wrappers in a circle
+        return function

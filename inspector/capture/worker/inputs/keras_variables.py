@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..script_objects import is_a
+from ..script_objects import closed_over, is_a
 
 _INDEXED = re.compile(r"(.*)\[(\d+)\]", re.DOTALL)
 
@@ -55,13 +55,13 @@ def _of_step(function: Any, model: type) -> list[Group]:
     """The variables of the trainer that a step belongs to, in the order in which it takes them."""
     owner = getattr(function, "__self__", None)
     if owner is None and str(getattr(function, "__module__", "")).partition(".")[0] == "keras":
-        owner = next((each for each in _closed_over(function) if isinstance(each, model)), None)
+        owner = next((each for each in closed_over(function).values() if isinstance(each, model)), None)
     return list(map(_group, _lists(owner))) if isinstance(owner, model) else []
 
 
 def _within_reach(function: Any, model: type, optimizer: type) -> Iterator[Group]:
     """The variables of the models and optimizers that a function closes over, or that its module has."""
-    known = [*_closed_over(function), *getattr(function, "__globals__", {}).values()]
+    known = [*closed_over(function).values(), *getattr(function, "__globals__", {}).values()]
     for each in {id(each): each for each in known}.values():
         if is_a(each, model):
             yield from map(_group, (*_lists(each), getattr(each, "variables", ())))
@@ -77,14 +77,6 @@ def _lists(owner: Any) -> list[Sequence[Any]]:
         optimizer,
         getattr(owner, "metrics_variables", None) or (),
     ]
-
-
-def _closed_over(function: Any) -> Iterator[Any]:
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:  # not filled yet
-            continue
 
 
 def _group(variables: Sequence[Any]) -> Group:

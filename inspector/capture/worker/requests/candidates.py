@@ -19,7 +19,7 @@ from jaxlib.mlir import ir
 
 from ....catalog.spellings import PARAMETERS
 from .. import modules
-from .lowered import Change, Frame, Lowered, body_of
+from .lowered import Change, Frame, Lowered
 from .price import Pricing
 from .spec import Dims, Spec, spec_in
 
@@ -327,7 +327,7 @@ class Requests:
 
     def _sources(self) -> dict[Any, tuple[bool, bool]]:
         """For each value, whether it comes from data, and whether from other arguments."""
-        main = body_of(modules.main_of(self.lowered.module))
+        main = modules.body_of(modules.main_of(self.lowered.module))
         found = {each: (n in self.data, n not in self.data) for n, each in enumerate(main.arguments)}
 
         def of(values: Iterable[Any]) -> tuple[bool, bool]:
@@ -367,16 +367,15 @@ class Requests:
             operation.results[0].replace_all_uses_with(operation.operands[0])
             operation.erase()
         axis = next(name for name, size in lowered.axes.items() if size > 1)
-        written: list[ir.DictAttr] = []
+        written: list[dict[str, ir.Attribute]] = []
         for number, type in enumerate(lowered.types):
             spec = (
                 Spec(((axis,), *((),) * (type.rank - 1)), tuple(range(1, type.rank))) if number in self.data else None
             )
-            named = {"sdy.sharding": ir.Attribute.parse(spec.sdy(lowered.mesh))} if spec is not None else {}
-            written.append(ir.DictAttr.get(named))
+            written.append({"sdy.sharding": ir.Attribute.parse(spec.sdy(lowered.mesh))} if spec is not None else {})
         main = modules.main_of(clone)
-        main.attributes["arg_attrs"] = ir.ArrayAttr.get(written)
-        main.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({})] * len(lowered.result_types))
+        modules.set_attributes(main, "arg_attrs", written)
+        modules.set_attributes(main, "res_attrs", [{}] * len(lowered.result_types))
         modules.run(clone, *pricing.propagate)
         found: dict[int, int] = {}
         for operation in modules.find(clone.operation, lambda _: True):

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from jaxlib.mlir import ir
 
@@ -68,11 +68,12 @@ class Lowered:
         }
         self.mesh = max(self.meshes, key=lambda name: math.prod(self.meshes[name].values()), default="")
         self.axes = self.meshes.get(self.mesh, {})
-        body = body_of(modules.main_of(module))
+        main = modules.main_of(module)
+        body = modules.body_of(main)
         self.types = [ir.RankedTensorType(each.type) for each in body.arguments]
         self.result_types = [ir.RankedTensorType(each.type) for each in list(body.operations)[-1].operation.operands]
         self.names = [_name(str(each.location)) for each in body.arguments]
-        arguments, results = (attributes(module, which) for which in ("arg_attrs", "res_attrs"))
+        arguments, results = (modules.attributes(main, side) for side in get_args(modules.Side))
         arguments, results = arguments or [{}] * len(self.types), results or [{}] * len(self.result_types)
         self.arguments = [
             spec_in(str(each["sdy.sharding"])) if "sdy.sharding" in each else replicated(type.rank)
@@ -131,7 +132,7 @@ class Lowered:
 
     @cached_property
     def _ends(self) -> list[Any]:
-        return list(list(body_of(modules.main_of(self.module)).operations)[-1].operation.operands)
+        return list(list(modules.body_of(modules.main_of(self.module)).operations)[-1].operation.operands)
 
     @cached_property
     def _numbers(self) -> dict[Any, int]:
@@ -148,18 +149,16 @@ class Lowered:
         main = modules.main_of(clone)
         wanted = any(each.kind in ("constraint", "new") for each in changes)
         operations = modules.find(clone.operation, lambda _: True) if wanted else []
-        for which, kind, types in (
-            ("arg_attrs", "argument", self.types),
-            ("res_attrs", "result", self.result_types),
-        ):
+        sides = zip(get_args(modules.Side), ("argument", "result"), (self.types, self.result_types), strict=True)
+        for side, kind, types in sides:
             mine = {each.number: each.spec for each in changes if each.kind == kind and each.spec is not None}
             if mine:
-                now = attributes(clone, which) or [{}] * len(types)
+                now = modules.attributes(main, side) or [{}] * len(types)
                 written = [
                     {**each, "sdy.sharding": self._attribute(mine[n])} if n in mine else each
                     for n, each in enumerate(now)
                 ]
-                main.attributes[which] = ir.ArrayAttr.get([ir.DictAttr.get(each) for each in written])
+                modules.set_attributes(main, side, written)
         for each in changes:
             if each.kind == "constraint" and each.spec is None:
                 operations[each.number].results[0].replace_all_uses_with(operations[each.number].operands[0])
@@ -189,18 +188,6 @@ class Lowered:
             ip=ir.InsertionPoint(here[place + 1]),
         )
         value.replace_all_uses_except(new.results[0], new)
-
-
-def body_of(function: Any) -> Any:
-    """The block of a function."""
-    return function.regions[0].blocks[0]
-
-
-def attributes(module: ir.Module, which: str) -> list[dict[str, ir.Attribute]]:
-    """The attributes of each argument, or result, of the main function; empty where none has any."""
-    main = modules.main_of(module)
-    found = list(ir.ArrayAttr(main.attributes[which])) if which in main.attributes else []
-    return [{each.name: each.attr for each in ir.DictAttr(entry)} for entry in found]
 
 
 def frames(location: str) -> tuple[Frame, ...]:

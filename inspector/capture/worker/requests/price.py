@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from jaxlib.mlir import ir
 
 from .. import modules
-from .lowered import Lowered, attributes, body_of
+from .lowered import Lowered
 from .spec import spec_in
 
 _QUOTED = re.compile(r'"[^"]+"(?::\(\d+\)\d+)?')
@@ -80,8 +80,9 @@ class Pricing:
         module = lowered.changed(changes)
         modules.run(module, *self._passes)
         totals: Counter[str] = Counter()
-        arguments, results = (attributes(module, which) for which in ("arg_attrs", "res_attrs"))
-        _Walk(lowered, module, arguments).block(body_of(modules.main_of(module)), 1, totals)
+        main = modules.main_of(module)
+        arguments, results = (modules.attributes(main, side) for side in get_args(modules.Side))
+        _Walk(lowered, main, arguments).block(modules.body_of(main), 1, totals)
         held = [
             sum(
                 size(type) / (lowered.parts(spec_in(str(each["sdy.sharding"]))) if "sdy.sharding" in each else 1)
@@ -95,9 +96,9 @@ class Pricing:
 class _Walk:
     """Adds up what a module with collectives sends and computes."""
 
-    def __init__(self, lowered: Lowered, module: ir.Module, arguments: list[dict[str, ir.Attribute]]) -> None:
+    def __init__(self, lowered: Lowered, main: Any, arguments: list[dict[str, ir.Attribute]]) -> None:
         self._lowered = lowered
-        self._main = body_of(modules.main_of(module))
+        self._main = modules.body_of(main)
         self._arguments = [str(each.get("sdy.sharding", "")) for each in arguments]
 
     def block(self, block: Any, times: int, totals: Counter[str], *, is_manual: bool = False) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from jax._src import config
 
 from ..program.avals import spec_text
+from ..script_objects import closed_over
 from .wrapped import dynamic_arguments
 
 MAX_TEXT = 60
@@ -54,11 +55,7 @@ def _bound(function: Any, depth: int) -> Iterator[tuple[str, Any]]:
         function = function.func
     function = getattr(function, "__func__", function)
     if inspect.isfunction(function):
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-            try:
-                value = cell.cell_contents
-            except ValueError:  # nothing was assigned to it
-                continue
+        for name, value in closed_over(function).items():
             if _is_simple(value):
                 yield name, value
             elif inspect.isfunction(value) or isinstance(value, functools.partial):

@@ -17,6 +17,7 @@ import jax
 
 from ...protocol.trace import Place
 from .. import failures
+from ..script_objects import closed_over
 
 MAX_CLOSURES = 4
 """Functions of JAX's own, one in the closure of the other, around the user's."""
@@ -73,8 +74,7 @@ def wrapper_on_stack(frame: FrameType | None) -> tuple[Any, tuple[Any, ...], dic
 def _mapped(function: Any, frame: FrameType | None) -> Wrapped | None:
     """The user's function in the one that `pmap` jits, which has it in a closure, with the name that JAX notes."""
     for _ in range(MAX_CLOSURES):
-        cells = getattr(function, "__closure__", None) or ()
-        inside = [cell.cell_contents for cell in cells if _is_filled(cell)]
+        inside = list(closed_over(function).values())
         for each in inside:
             info = getattr(each, "debug_info", None)
             match = re.fullmatch(r"(.+) at (.+):(\d+)", str(getattr(info, "func_src_info", "")))
@@ -196,12 +196,3 @@ def dynamic_arguments(
     names = frozenset(getattr(jit_info, "static_argnames", None) or ())
     dynamic = (arg for index, arg in enumerate(args) if index not in positions and index - len(args) not in positions)
     return tuple(dynamic), {name: value for name, value in kwargs.items() if name not in names}
-
-
-def _is_filled(cell: Any) -> bool:
-    """Return whether a closure's cell has a value."""
-    try:
-        cell.cell_contents  # noqa: B018 (it raises where there is nothing)
-    except ValueError:
-        return False
-    return True
