@@ -52,7 +52,6 @@ def _check(file: Path, said: Configuration) -> None:
 
 
 def _rule(name: str) -> Rule:
-    """The rule of that id or slug."""
     rule = rule_named(name)
     if rule is None:
         near = get_close_matches(name, [text for each in RULES for text in (each.id, each.slug)], n=1)

@@ -150,7 +150,6 @@ class Analyst:
             self._awake.notify()
 
     def _next(self) -> Asked | None:
-        """Wait for the next task and return it; None when all is over."""
         with self._awake:
             # After a first look, what is requested because of it goes before the rest.
             self._awake.wait_for(
@@ -203,7 +202,6 @@ class Analyst:
 
 
 def _turn(kind: str) -> int:
-    """The order in which kinds are done."""
     return {"report": 0, "view": 1, "rest": 3}.get(kind, 2)
 
 

@@ -59,7 +59,6 @@ def collective_details(
 
 
 def _strategy(report: Report, collective: Collective, width: int) -> Iterator[Content]:
-    """Return its strategy, with the total of that in a step."""
     found = next((total for total in report.communication if collective in total.collectives), None)
     if found is not None:
         these = f"{plural(len(found.collectives), found.kind)}, {format_bytes(found.wire_bytes)} per step"
@@ -67,7 +66,6 @@ def _strategy(report: Report, collective: Collective, width: int) -> Iterator[Co
 
 
 def _amounts(collective: Collective, width: int) -> Iterator[Content]:
-    """Return the bytes that it sends and takes, and its executions."""
     loops = f", in {' in '.join(collective.loops)}" if collective.loops else ""
     sends = Content.assemble((format_bytes(collective.wire_bytes), "bold"), " per execution")
     yield from fact("sends", sends, width)
@@ -95,7 +93,6 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
 
 
 def _causes(report: Report, causes: Sequence[CollectiveCause], width: int) -> Iterator[Content]:
-    """Return the causes of an inserted collective, and how to avoid it."""
     for number, cause in enumerate(causes[:MAX_CAUSES]):
         yield Content("")
         if number == 0:

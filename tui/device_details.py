@@ -121,6 +121,5 @@ def _array(probe: Probe, number: int, window: Window, width: int) -> list[Conten
 
 
 def _beside(left: list[Content], right: list[Content], width: int) -> Iterator[Content]:
-    """Two texts beside each other, each so wide."""
     for one, other in zip_longest(left, right, fillvalue=Content("")):
         yield one.pad_right(max(width - one.cell_length, 0) + BETWEEN) + other

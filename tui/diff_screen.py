@@ -170,7 +170,6 @@ class DiffScreen(PromptedScreen):
 
     @on(TextView.Moved)
     def _follow(self, event: TextView.Moved) -> None:
-        """Go to the same in the other text."""
         here = (event.view.id or "").removeprefix("diff-")
         there = next(side for side in SIDES if side != here)
         for facing in self._facings:
@@ -192,7 +191,6 @@ class DiffScreen(PromptedScreen):
 
 
 def _marks(lines: Mapping[int, Facing]) -> dict[int, Mark]:
-    """The signs of the table, at the lines that differ."""
     marks = {}
     for line, facing in lines.items():
         if not facing.same:

@@ -66,7 +66,6 @@ def place_details(linked: Selection, text: str, width: int, origin: Iterable[Con
 
 
 def _name(text: str) -> str:
-    """Return the name that a line of a stage defines, or its beginning."""
     name, defines, _ = text.strip().partition(" = ")
     return name.removeprefix("ROOT ") if defines and len(name) <= MAX_NAME else "a line"
 
@@ -93,7 +92,6 @@ def _stack(stack: Sequence[Frame], confidence: Confidence, width: int, shown: in
 
 
 def _variance(report: Report | None, selected: Selected, width: int) -> Iterator[Content]:
-    """Return the variance of what a source line makes, or where the axes of an equation's results come from."""
     text = None if report is None else report.program.jaxpr
     lines: list[str] = []
     if report is None or text is None:

@@ -57,7 +57,6 @@ def overview(report: Report, waiting: str, width: int) -> Iterator[Part]:
 
 
 def _failure(report: Report, width: int) -> Iterator[Part]:
-    """Return why the capture ended early, and how to fix it."""
     why, found = report.capture.failure, report.explanation
     if why is None:
         return
@@ -91,7 +90,6 @@ def _communication(report: Report, waiting: str, width: int) -> Iterator[Part]:
 
 
 def _grid(table: Table, report: Report, width: int) -> Iterator[Part]:
-    """The rows of a table in columns."""
     if not table.rows:
         return
     hues = axis_hues(report.meshes)
@@ -106,7 +104,6 @@ def _grid(table: Table, report: Report, width: int) -> Iterator[Part]:
 
 
 def _in_full(table: Table, report: Report, width: int) -> Iterator[Part]:
-    """The rows of a table, each with its details under it."""
     if not table.rows:
         return
     yield _heading(table.heading)
@@ -140,7 +137,6 @@ def _moved(line: Content) -> Content:
 
 
 def _largest(value: object) -> Selected | None:
-    """Return the collective of a strategy that sends most."""
     if isinstance(value, StrategyTotal):
         return max(value.collectives, key=lambda each: total_wire((each,)) or 0)
     return None

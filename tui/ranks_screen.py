@@ -157,7 +157,6 @@ class RanksScreen(PromptedScreen):
 
     @property
     def _shown(self) -> tuple[Side, Side] | None:
-        """The two groups that are beside each other."""
         selected = self._selected
         if selected is None:
             return None

@@ -51,7 +51,6 @@ class RowTable(EntryView):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Put the rows in their order, and give the columns their widths."""
         measured = (row.texts for row in self._given[:MEASURED] if not row.spans)
         self._grid = grid_of(self.columns, measured, self.sorted_by)
         key = self.rows[self.cursor].key if self.cursor < len(self.rows) else None

@@ -42,7 +42,6 @@ def sharding_details(report: Report, value: ShardedValue, linked: Selection | No
 
 
 def _conflicts(found: Sequence[Conflict], report: Report, width: int) -> Iterator[Content]:
-    """The operations at which it conflicts with other shardings."""
     if found:
         yield Content("")
         yield title("conflicts")

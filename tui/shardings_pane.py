@@ -234,7 +234,6 @@ class ShardingsPane(Vertical):
         )
 
     def _told(self, step: int) -> str:
-        """Return the effect of a propagation step."""
         replay = self._replay
         if replay is None or step == BEFORE:
             return "before propagation"

@@ -85,7 +85,6 @@ def _target(program: Program) -> str:
 
 
 def _whole(comparison: Comparison, row: CauseRow) -> Content:
-    """A row with a line for each target."""
     each = zip(comparison.targets, comparison.reports, row.cells, strict=True)
     lines = (
         Content.assemble(
@@ -98,7 +97,6 @@ def _whole(comparison: Comparison, row: CauseRow) -> Content:
 
 
 def _rows(number: int, row: CellRow) -> Iterator[Row]:
-    """One row for each line of the cells."""
     lines = zip_longest(*(_lines(cell) for cell in row.cells), fillvalue="")
     for line, cells in enumerate(lines):
         yield Row((number, line), cells)
@@ -109,7 +107,6 @@ def _lines(cell: Cell) -> Sequence[Cell]:
 
 
 def _state(capture: Capture) -> str:
-    """Return why a program is not compiled."""
     if capture.failure is not None:
         why = next(iter(capture.failure.message.splitlines()), "")
         return f"stopped while {PHASES[capture.failure.phase]}: {why}"

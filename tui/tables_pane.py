@@ -133,7 +133,6 @@ class TablesPane(Vertical):
         self._show_log()
 
     def _show_log(self) -> None:
-        """Show the program's output, once."""
         parts = [f"{name}\n{text.rstrip()}\n" for name, text in self._printed(self.capture) if text.strip()]
         text = "\n".join(parts) or (f"{self.waiting} …" if self.waiting else "No output was recorded.")
         log, data = self.query_one("#log", TextView), text.encode("utf-8", "replace")
@@ -172,7 +171,6 @@ class TablesPane(Vertical):
         self.post_message(self.Picked(self._entry(event.table.id, event.key), isinstance(event, EntryView.Opened)))
 
     def _entry(self, table: str | None, key: object) -> Selected | None:
-        """Return the subject of an entry."""
         match table, key:
             case "overview", _:
                 return self.query_one(OverviewPane).entry(key)

@@ -77,7 +77,6 @@ class TorusGrid:
             yield self._ends(plane, columns, rows)
 
     def _ends(self, plane: int, columns: int, rows: int) -> Content:
-        """The lines that leave the grid above and below."""
         signs = (
             ("┃" if self._around((x, rows - 1, plane), (x, 0, plane), 1) else " ", self._hue((x, 0, plane)))
             for x in range(columns)

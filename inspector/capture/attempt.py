@@ -107,7 +107,6 @@ class Attempt:
         return bootstrap.command(self._python, "main", *arguments, hello=str(descriptor))
 
     def _receive(self) -> None:
-        """Wait for the next thing to arrive, and take it in."""
         patience = self._patience()
         compiling = self._growing.progress is not None and self._growing.progress.phase == "compile"
         try:

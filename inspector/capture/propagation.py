@@ -162,7 +162,6 @@ class Propagation:
         wish: str,
         files: Sequence[Path],
     ) -> Propagated | str:
-        """The result of one run, or what went wrong."""
         if process is None:
             return "it could not be started"
         started = time.perf_counter()

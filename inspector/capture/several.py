@@ -125,8 +125,6 @@ def is_output_file(name: str) -> bool:
 
 @dataclass
 class _Running:
-    """The processes, by rank."""
-
     guardian: Guardian
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 

@@ -150,6 +150,5 @@ def agreed(values: Iterable[T]) -> T | None:
 
 
 def _continues(longer: SourcePosition, shorter: SourcePosition) -> bool:
-    """Return whether a stack continues another one."""
     mine, other = ([(frame.file, frame.line) for frame in each.stack] for each in (longer, shorter))
     return 0 < len(other) < len(mine) and mine[: len(other)] == other

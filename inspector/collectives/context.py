@@ -65,5 +65,4 @@ def _partitioning(after: ParsedStage, before: ParsedStage) -> Partitioning | Non
 
 @derived
 def _holds_transposed(stage: ParsedStage) -> bool:
-    """True if any name in a stage has the mark of a transposition."""
     return b"transpose(jvp" in stage.source.data

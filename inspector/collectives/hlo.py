@@ -219,7 +219,6 @@ def _origin(parts: tuple[CollectivePart, ...], context: AnalysisContext) -> Orig
 
 
 def _results(found: ParsedCollective) -> tuple[HloType, ...]:
-    """The types of what comes out, in the end."""
     outer = found.place
     if found.transfer is not None:
         return tuple(leaves((found.done or outer).type))[:1]

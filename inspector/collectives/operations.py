@@ -205,7 +205,6 @@ def _equations(text: JaxprText, equations: bytes) -> Mapping[int, EquationPlace]
 
 @derived
 def _kinds(stablehlo: ParsedStage) -> Mapping[int, Kind]:
-    """The kinds of collectives by the numbers of their operations."""
     found: dict[int, Kind] = {}
     for operation, kind in () if stablehlo.mlir is None else collective_operations(stablehlo.mlir):
         line = stablehlo.source.line_around(operation.span.end - 1)

@@ -195,7 +195,6 @@ def pairs_of(flow: JaxprFlow, place: EquationPlace, budget: Budget) -> tuple[tup
 
 
 def _guards(flow: JaxprFlow, place: EquationPlace) -> Iterator[Guard]:
-    """Yield the conditionals around an equation of a kernel, innermost first."""
     for _ in range(len(flow.jaxprs)):
         callers = flow.callers.get(place.jaxpr, ())
         if len(callers) != 1 or is_kernel(callers[0].equation.primitive):

@@ -215,7 +215,6 @@ class Judge:
         return self.flow.work.of(instruction) == "contraction" or not PRODUCTS.isdisjoint(_primitives(instruction))
 
     def _has_product(self, operand: Place) -> bool:
-        """Return whether a value is a product, up to elementwise operations."""
         if operand.instruction not in self._is_product:
             self._is_product[operand.instruction] = any(
                 source.kind == "contraction"

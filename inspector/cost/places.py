@@ -192,7 +192,6 @@ class Machine:
 
 
 def _islands(members: Iterable[Device]) -> tuple[tuple[Device, ...], ...]:
-    """The members of a group by the slice, or the node, that they are in."""
     islands: dict[int, list[Device]] = {}
     for member in members:
         islands.setdefault(member.slice, []).append(member)

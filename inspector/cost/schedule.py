@@ -159,7 +159,6 @@ class Schedule:
         return 1, ()
 
     def _in_turn(self, names: tuple[str, ...]) -> tuple[Activity, ...]:
-        """Return the activities of computations that run one after the other."""
         begun, found = 0.0, list[Activity]()
         for name in names:
             found += (replace(each, start=each.start + begun, end=each.end + begun) for each in self.activities(name))
@@ -172,7 +171,6 @@ def _named(callees: Mapping[str, tuple[str, ...]], keys: Iterable[str]) -> tuple
 
 
 def _begins(instruction: Instruction) -> bool:
-    """Return whether a collective runs beside the instructions that follow."""
     is_start = instruction.opcode.endswith("-start") or instruction.opcode == "send"
     return is_start or instruction.name.startswith("async-collective-start")
 

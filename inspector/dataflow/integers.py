@@ -161,7 +161,6 @@ def _applied(instruction: Instruction, count: int, operands: list[Numbers], bits
 
 
 def _wrapped(number: int, type: re.Match[str]) -> int:
-    """The number as a type holds it."""
     if not type["bits"]:
         return int(number != 0)
     bits = int(type["bits"])

@@ -223,7 +223,6 @@ class Loop:
         return user.opcode == "reduce" and operands[:1] == (value,) and self._adds(user)
 
     def _adds(self, instruction: Instruction) -> bool:
-        """Return whether an instruction adds elements."""
         names = instruction.callees.get("to_apply", ())
         applied = self.module.computation(names[0]) if len(names) == 1 else None
         return applied is not None and applied.root is not None and applied.root.opcode == "add"

@@ -115,7 +115,6 @@ class ValueFlow:
         return False
 
     def _is_zero(self, place: Place) -> bool:
-        """Return whether all elements of a value are the constant zero."""
         for _ in range(MAX_STEPS):
             instruction = place.instruction
             if instruction.opcode == "constant":
@@ -172,7 +171,6 @@ class ValueFlow:
         yield from [None] if reach.outputs else []
 
     def _before(self, place: Place) -> Sequence[Place]:
-        """The values that a value is made of, one step before it."""
         if place not in self._steps:
             self._steps[place] = self._step_before(place)
         return self._steps[place]

@@ -59,7 +59,6 @@ class HloExecutions:
         return 0 if entry is None else most[entry.name]
 
     def _leading_to(self, computations: Iterable[str]) -> Calls:
-        """The calls that lead to some computations, by the computation that they are in."""
         found: Calls = {}
         waiting = list(computations)
         seen = set(waiting)

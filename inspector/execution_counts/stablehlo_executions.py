@@ -138,7 +138,6 @@ class TripCounts:
         return number
 
     def _constants(self, block: Block) -> dict[str, int]:
-        """The integers among a block's constants."""
         if block.start not in self._of_blocks:
             found = ((each, _integer(each)) for each in block.operations if each.name == "stablehlo.constant")
             self._of_blocks[block.start] = {
@@ -148,7 +147,6 @@ class TripCounts:
 
 
 def _step(argument: str, index: int, operations: tuple[Operation, ...]) -> int | None:
-    """Return what the body adds to one of its arguments per iteration."""
     if not operations or index >= len(operations[-1].operands):
         return None
     result = operations[-1].operands[index]

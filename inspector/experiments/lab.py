@@ -227,7 +227,6 @@ class Lab:
         return self._outcome(edits, found)
 
     def _outcome(self, edits: Edits, found: Finding | None) -> Experiment:
-        """Return what came of some edits."""
         with Scratch() as case:
             return self._outcome_with(case, edits, found)
 
@@ -251,7 +250,6 @@ class Lab:
 
     @cached_property
     def _before(self) -> Report:
-        """The report of the unchanged program, with values that can be compared."""
         run = self._report.capture.execution
         if run is None or not run.outputs or (is_finite(run) and not self._gentle):
             return self._report
@@ -333,7 +331,6 @@ def _saving_of(done: Experiment | None) -> tuple[float, float, int]:
 
 
 def _overlap(one: Edits, other: Edits) -> bool:
-    """Return whether two changes are about the same text."""
     return any(
         os.path.normpath(a.file) == os.path.normpath(b.file)
         and (a.line, a.column) <= (b.end_line, b.end_column)

@@ -146,7 +146,6 @@ def _wrong_gradients(after: Report, found: Finding) -> Iterator[str]:
 
 
 def _types(report: Report) -> list[ArrayType]:
-    """Return the types of the results, without their shardings."""
     return [jax_type(value.type) for value in report.capture.outputs]
 
 

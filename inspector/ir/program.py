@@ -121,7 +121,6 @@ class SourceFile(Source):
 
 
 def _is_below(name: str, folder: str) -> bool:
-    """Return whether a file is in a folder, after links are resolved."""
     try:
         return Path(os.path.realpath(name)).is_relative_to(os.path.realpath(folder))
     except (OSError, ValueError):  # a name that no file can have

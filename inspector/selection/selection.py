@@ -158,13 +158,11 @@ def equation_span(report: Report, equation: str) -> Span | None:
 
 
 def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage) -> Selection:
-    """Return what belongs to a span of the text of some stage."""
     inner = _placed(report, StagePlace(name, span.start), stage)
     return replace(inner, place=place, collective=None, spans=(span,) if name == stage.name else inner.spans)
 
 
 def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Selection:
-    """Return what belongs to the equation of a probe."""
     value = report.probes[place.number]
     path, collective = value.probe.path, value.collective
     if collective is not None:
@@ -235,5 +233,4 @@ def _starts_at(stack: tuple[Frame, ...], frame: Frame) -> bool:
 
 
 def _narrowed(items: list[T], wanted: Callable[[T], bool]) -> list[T]:
-    """Return the selected ones, or all if none is selected."""
     return [item for item in items if wanted(item)] or items

@@ -63,7 +63,6 @@ Compared = tuple[Node, tuple[str, ...], ArrayType, tuple[gspmd.Sharding | None, 
 
 
 def _results(stage: ParsedStage, flow: Dataflow, before: ParsedStage) -> Iterator[Compared]:
-    """The results of operations, of which each is one array."""
     instructions: dict[int, list[Sharded]] = {}
     for number, line in tagged_lines(before):
         match = _INSTRUCTION.match(line)
@@ -79,7 +78,6 @@ def _results(stage: ParsedStage, flow: Dataflow, before: ParsedStage) -> Iterato
 
 
 def _boundary(flow: Dataflow, before: ParsedStage) -> Iterator[Compared]:
-    """The arguments and outputs of the program."""
     entry = None if before.hlo is None else before.hlo.entry
     if entry is None or entry.root is None:
         return

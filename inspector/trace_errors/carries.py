@@ -122,7 +122,6 @@ def _casts(failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[s
 
 
 def _assigned(failed: Failed, file: str, name: ast.Name) -> ast.expr | None:
-    """Return the last assignment to a name above its use."""
     found = [
         node
         for node in nodes_of(failed.program, file)

@@ -187,7 +187,6 @@ def _reshaped(head: Spec, inner: Spec, count: int, tail: Spec) -> Iterator[Spec]
 
 
 def _with_result(failed: Failed, spec: str) -> Iterator[Edits]:
-    """The reshape that failed with the sharding of its result."""
     for file, node in failing(failed):
         match node:
             case ast.Call(func=ast.Attribute(attr="reshape" | "ravel"), args=[array, *_]):

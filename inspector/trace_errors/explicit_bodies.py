@@ -104,7 +104,6 @@ def _sharded(type: str) -> tuple[str, Spec] | None:
 
 
 def _results(failed: Failed, name: str) -> Iterator[Placed]:
-    """The results of the body of the loop that failed, for a carry."""
     for file, call in failed.calls(BODIES):
         function = name_of(call.func)
         path = name[name.index("[") :] if "[" in name else ""

@@ -79,7 +79,6 @@ def shard_map_calls(failed: Failed) -> Iterator[tuple[str, ast.Call]]:
 
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """The statements of a function, without those of functions in it."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()

@@ -152,7 +152,6 @@ def _at_call(
 
 
 def _by_position(problem: Problem, call: ast.Call, parameter: str) -> list[ast.expr]:
-    """The argument for a parameter of the called function."""
     for _, node in problem.nodes:
         if isinstance(node, ast.FunctionDef) and node.name == name_of(call.func):
             names = [each.arg for each in node.args.args]

@@ -319,7 +319,6 @@ def _padded(uneven: _Uneven) -> Iterator[Candidate]:
 
 
 def _has_rows(uneven: _Uneven) -> bool:
-    """Return whether the result has the dimension, too, as far as the out_specs of a shard_map tell."""
     calls = [call for _, call in uneven.problem.calls("shard_map")]
     specs = [each.value for call in calls for each in call.keywords if each.arg == "out_specs"]
     return not specs or any(repr(axis) in ast.unparse(each) for each in specs for axis in uneven.axes)

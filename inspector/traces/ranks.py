@@ -93,7 +93,6 @@ def _by_rank(trace: Trace) -> dict[int, int]:
 
 
 def _shared(trace: Trace, process: int) -> list[Program]:
-    """The programs of a process that run on several, in the order of their compilation."""
     own = (each for each in trace.programs if each.process == process and each.compiled.fingerprint)
     return sorted(own, key=lambda each: each.compiled.number)
 

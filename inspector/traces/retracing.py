@@ -123,7 +123,6 @@ def _named(label: str, before: Iterable[str], after: Iterable[str], missing: str
 
 
 def _other_part(before: str, after: str) -> str:
-    """Return the position at which two texts begin to differ."""
     same = next((at for at, pair in enumerate(zip(before, after, strict=False)) if len(set(pair)) > 1), 0)
     start = max(0, same - MAX_STRUCTURE // 4)
     parts = (f"{'…' * (start > 0)}{each[start : start + MAX_STRUCTURE]}" for each in (before, after))

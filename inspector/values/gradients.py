@@ -31,5 +31,4 @@ def wrong_gradients(found: Gradients) -> tuple[WrongGradient, ...]:
 
 
 def _is_noise(each: Derivative) -> bool:
-    """Return whether both are too small to be distinguished from rounding."""
     return max(abs(each.slope), abs(each.difference)) < 1e-9

@@ -164,7 +164,6 @@ class _Walker:
         return value_of((*rest, *(known.get((axis, gives), Held(axis, gives, (place, None))) for axis in axes)))
 
     def _named_in(self, bodies: Iterable[int]) -> list[str]:
-        """The axes along which a kernel asks where it is."""
         waiting, axes = list(bodies), dict[str, None]()
         seen = set(waiting)
         while waiting:

@@ -163,7 +163,6 @@ class HloModule:
         return tuple(sorted(found, key=lambda problem: problem.span))
 
     def _before(self) -> Iterator[Problem]:
-        """The text before the module."""
         place = Span(0, self.prologue.span.start)
         if place.end:
             yield Problem("this is no part of an HLO module", self.source, place, ("'HloModule'",))

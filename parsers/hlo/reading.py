@@ -206,7 +206,6 @@ def _body(opening: Token, *rest: Any) -> _Body:
 def _computation(
     entry: Token | None, name: Token, _signature: None, body: _Body, attributes: Sequence[tuple[str, _Piece]]
 ) -> list[Section]:
-    """A computation and all that are nested in it."""
     place = Span((entry or name).start, attributes[-1][1].end if attributes else body.end)
     plain = name.text.removeprefix("%")
     found = [replace(body.section, name=plain, is_entry=entry is not None, span=place, is_nested=False)]

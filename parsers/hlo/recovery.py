@@ -134,7 +134,6 @@ def _line_end(data: bytes, start: int, end: int) -> int:
 
 
 def _check_remark(source: Source, start: int, end: int, problems: list[Problem]) -> None:
-    """Report a remark that is not closed."""
     if source.data.startswith(b"/*", start, end) and source.data.find(b"*/", start + 2, end) < 0:
         problems.append(Problem("the remark has no end", source, Span(start, end), ("'*/'",)))
 

@@ -235,7 +235,6 @@ def _is_label(tokens: Sequence[str], number: int) -> bool:
 
 
 def _are_results(tokens: Sequence[str], number: int) -> bool:
-    """Return whether names of results start here, with `=` behind the last one."""
     while number < len(tokens) and tokens[number][0] == "%":
         number += 1
         if tokens[number : number + 1] == [":"]:
@@ -249,7 +248,6 @@ def _are_results(tokens: Sequence[str], number: int) -> bool:
 
 
 def _is_region(tokens: Sequence[str], number: int) -> bool:
-    """Return whether a brace opens a region, and not attributes, axes or factors."""
     first, second = (tokens[place] if place < len(tokens) else "" for place in (number + 1, number + 2))
     if first == "}" or first[:1].isdigit() or first[:1] in ("?", "-"):
         return False

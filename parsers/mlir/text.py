@@ -187,7 +187,6 @@ def nests_holding(text: MlirText, offset: int) -> list[Nest]:
 
 
 def _region_at(nest: Nest, offset: int) -> tuple[RegionNode | Span, ...]:
-    """The region that an offset is in, which is between two pieces of the operation's own text."""
     place = bisect_right(nest.pieces, offset, key=lambda piece: piece.start) - 1
     return nest.regions[place : place + 1] if len(nest.pieces) == len(nest.regions) + 1 else nest.regions
 

@@ -126,7 +126,6 @@ def _validated(one: Capture, other: Capture) -> bool:
 
 
 def _of_pass(options: argparse.Namespace) -> ExitCode:
-    """Compare A before and after one pass."""
     request = replace(_request(options, options.before, "a"), passes="communication", live=False)
     one = capture_side(options.before, request, quiet=options.quiet)
     if (failed := exit_code(one)) != ExitCode.DONE:
@@ -164,7 +163,6 @@ def write_diff(found: Diff, options: argparse.Namespace) -> None:
 
 
 def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) -> Request:
-    """The same request, of the files of a commit."""
     place, name = split_function(given)
     if is_kept(given):
         raise CaptureError(f"--git takes a function of a script from another commit, but {given} is not a function")

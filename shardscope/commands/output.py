@@ -67,7 +67,6 @@ def add_output_options(parser: argparse.ArgumentParser, *kinds: Kind, screen: bo
 
 
 def _sections(text: str) -> tuple[str, ...]:
-    """The names of sections, separated by commas."""
     names = tuple(filter(None, (part.strip() for part in text.split(","))))
     for name in names:
         if name not in (*SECTIONS, "all"):

@@ -120,7 +120,6 @@ def several(captures: Iterable[CaptureHandle], options: argparse.Namespace, sett
 
 
 def _keep(last: Capture, path: str | Path | None, stack: ExitStack) -> None:
-    """Save a capture, where that is wanted and there is one."""
     if path is not None and last.subject is not None:
         with reported_last(stack):
             save(last, path)
@@ -129,7 +128,6 @@ def _keep(last: Capture, path: str | Path | None, stack: ExitStack) -> None:
 def _report(
     last: Capture | Program, request: Request, policy: Policy, options: argparse.Namespace, settings: Found
 ) -> Report:
-    """The report, with why the function does not trace, or with what came of trying fixes."""
     with progress("analyzing", quiet=options.quiet) as tell:
         report, seconds = inspect(last, policy), trial_seconds(options, settings)
         if seconds == 0:

@@ -104,7 +104,6 @@ def _again(command: Sequence[str], recorded: TraceOptions, trace: Trace) -> Agai
 
 
 def _status(trace: Trace) -> int:
-    """The exit status of the command, as a shell gives it; 0 where shardscope ended it."""
     status = trace.status or 0
     if any(process.stopped for process in trace.processes):
         return 0

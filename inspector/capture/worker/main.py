@@ -57,7 +57,6 @@ def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str
 
 
 def _report(capture: Callable[[], object], request: Request, channel: Channel, chosen_devices: int) -> None:
-    """Capture something, and send the end of it, or why it fails."""
     try:
         capture()
         channel.send(Imported(failures.files_of_user()))

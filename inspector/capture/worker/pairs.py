@@ -126,7 +126,6 @@ def _hands_on(operation: Operation, number: int) -> bool:
 
 
 def _is_carried(operation: Operation, number: int) -> bool:
-    """Return whether a loop passes the value of this number on unchanged."""
     if operation.name != LOOP:
         return False
     body = operation.regions[1].blocks[0]

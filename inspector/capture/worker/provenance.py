@@ -152,7 +152,6 @@ def _of_constraint(stand_in: ir.Operation) -> dict[str, ir.Attribute]:
 
 
 def _replace(operation: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) -> None:
-    """The same operation under another name, with more attributes."""
     other = ir.Operation.create(
         name,
         results=[result.type for result in operation.results],

@@ -181,7 +181,6 @@ def tell_what_has_moved(channel: Channel) -> None:
 
 
 def _bytes_needed(memory: Memory | None, devices: int) -> int | None:
-    """Return the bytes that a run takes on all devices together."""
     if memory is None or memory.arguments is None or memory.outputs is None or memory.temporaries is None:
         return None
     return (memory.arguments + memory.outputs + memory.temporaries) * devices
@@ -193,8 +192,6 @@ NO_ARRAYS = r"which is not a valid JAX type|unhashable type: '\w*Tracer'"
 
 @contextmanager
 def _warnings_as_messages(channel: Channel) -> Iterator[None]:
-    """Send warnings as messages instead of printing them."""
-
     def show(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
     ) -> None:

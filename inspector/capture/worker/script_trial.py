@@ -82,7 +82,6 @@ def _forked(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stack_in(log: str) -> list[tuple[Any, ...]]:
-    """The frames in the fault log of a process that died."""
     found = []
     for line in Path(log).read_text("utf-8", "replace").splitlines():
         if line.startswith('  File "'):

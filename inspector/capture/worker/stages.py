@@ -164,7 +164,6 @@ def compile_for(topology: Topology | None, lowered: Any, options: dict[str, str 
 
 
 def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None:
-    """Say what was decided by the platform, and how."""
     from .simulated.cross_compile import platform_branches
 
     for place in topology.queried:

@@ -246,7 +246,6 @@ def tree_of(source: SourceFile) -> ast.Module:
 
 @derived
 def _calls(source: SourceFile) -> dict[int, list[ast.Call]]:
-    """The calls of a file by their first lines."""
     found: dict[int, list[ast.Call]] = {}
     for node in ast.walk(tree_of(source)):
         if isinstance(node, ast.Call):

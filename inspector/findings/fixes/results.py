@@ -41,7 +41,6 @@ def _constrained(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
 
 
 def _returned(report: Report) -> Iterator[Placed]:
-    """The values that the captured function returns."""
     subject = report.capture.subject
     if subject is None or report.script is None:
         return

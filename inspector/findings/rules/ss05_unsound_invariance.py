@@ -34,7 +34,6 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _results(flow: Flow) -> set[str]:
-    """The values that leave a shard_map."""
     mapped = (place.equation for place in flow.text.equations if place.equation.shard_map is not None)
     return {name for each in mapped for _, body in each.bodies for name in flow.text.program.jaxprs[body].outputs}
 

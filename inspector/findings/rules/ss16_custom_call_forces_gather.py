@@ -88,7 +88,6 @@ def _part(flow: Dataflow, node: Node, sharding: Sharding) -> tuple[int, ...] | N
 
 
 def _elements(gathers: list[Collective]) -> int:
-    """The elements of one device that are gathered."""
     return sum(type.elements or 0 for each in gathers for type in each.operand_types)
 
 

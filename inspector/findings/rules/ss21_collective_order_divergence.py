@@ -109,7 +109,6 @@ def _stuck(report: Report) -> tuple[tuple[str, str], ...]:
 
 
 def _collectives(flow: Flow, body: int, varying: set[str], seen: set[int]) -> Sequence:
-    """The collectives over some axes that a body runs, in order."""
     found: list[tuple[str, tuple[str, ...]]] = []
     if body in seen:
         return ()

@@ -81,7 +81,6 @@ def roofline_line(found: FunctionCost) -> str:
 
 
 def _constants(found: FunctionCost, estimates: Iterable[Estimate]) -> Iterable[Piece]:
-    """The source of each constant."""
     terms = {(term.symbol, term.meaning): term for estimate in estimates for term in estimate.terms if term.source}
     lines = [f"{term.symbol}: {term.meaning} ({term.source})" for term in terms.values()]
     lines += [f"{name} {format_count(figure.value)} per second ({figure.source})" for name, figure in found.figures]

@@ -41,7 +41,6 @@ def live(report: Report) -> Table:
 
 
 def _values(value: object) -> Sequence[Detail]:
-    """The values of an output, as they print."""
     return [Detail("values", value.values, is_code=True)] if isinstance(value, OutputSummary) and value.values else ()
 
 

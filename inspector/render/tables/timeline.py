@@ -145,7 +145,6 @@ def _what(stretch: Stretch) -> str:
 
 
 def _bar(stretch: Stretch, total: float) -> Piece:
-    """The position in the whole step."""
     scale = WIDTH / total if total else 0.0
     begin = min(int(stretch.start * scale), WIDTH - 1)
     length = max(1, round(stretch.seconds * scale))

@@ -89,7 +89,6 @@ def is_around_jit(function: Any) -> bool:
 
 
 def _with_a_jit(inner: Any, given: Arguments) -> Traceable:
-    """Trace a function that has no jit of its own."""
     fitting = wrappers.fitting_jit(given)
     if fitting is not None:
         name, jit = fitting
@@ -220,7 +219,6 @@ def _names_of(level: list[tuple[str, Any]], wanted: set[int]) -> dict[int, str]:
 
 
 def _variables_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The variables that a function sees, or the attributes of an object."""
     code = attribute(value, "__code__")
     if is_a(value, MethodType):
         yield from (("self", value.__self__), ("", value.__func__))

@@ -85,7 +85,6 @@ def _capture_uncalled(request: Request, capture: Capture, watch: FirstCall) -> N
 
 
 def _refuse_unknown(program: Runnable, place: str, dotted: str) -> None:
-    """Refuse a name that the script does not have, before it is run."""
     name = dotted.rpartition(".")[2]
     known = names_in(program.text)
     if known is None or name in known:

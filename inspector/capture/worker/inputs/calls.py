@@ -115,7 +115,6 @@ def _function_of(code: CodeType) -> FunctionType | None:
 
 
 def _shard_map_around(frame: FrameType) -> Call | None:
-    """The call of a shard_map of the function in a frame."""
     around = _mapping_frame(frame.f_back)
     if around is None or not around.f_code.co_filename.endswith(MAPPING[0]):
         return None

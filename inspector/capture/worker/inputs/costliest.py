@@ -221,7 +221,6 @@ class _Observer:
 
 
 def _results(seen: _Seen, results: Any) -> Iterator[OtherResult]:
-    """The large results of a call, as they are sharded."""
     import jax
 
     from ..program.avals import spec_text, type_text
@@ -399,7 +398,6 @@ class Costliest:
             self._call(chosen.call, _revived(chosen.call), observer)
 
     def _elsewhere(self, functions: list[str]) -> str:
-        """A hint about programs that are not in this process."""
         if re.search(rb"\b(subprocess|multiprocessing|Popen|spawn)\b", self.script.text):
             place, _ = split_function(self.request.function)
             return f"it may start other processes: shardscope trace {place} records them, too"

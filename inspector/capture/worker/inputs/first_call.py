@@ -145,7 +145,6 @@ class FirstCall:
 
 
 def _wraps_jit(function: Any) -> bool:
-    """Return whether a decorator is around a jitted function, which then is what is called."""
     return hasattr(function, "__wrapped__") and "jax" in sys.modules and _is_around_jit(function)
 
 

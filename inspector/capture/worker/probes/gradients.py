@@ -268,7 +268,6 @@ def named(function: Any, caller: Any, count: int) -> Named:
 
 
 def _names(caller: Any, count: int) -> list[str]:
-    """Return the names of the arguments in the function that is differentiated."""
     function, argnums = caller.f_locals.get("fun"), caller.f_locals.get("argnums")
     code = getattr(function, "__code__", None)
     is_wrapper = code is not None and failures.is_library(code.co_filename)  # its own names mean nothing to the user

@@ -146,7 +146,6 @@ class Topology:
         return of_the_target
 
     def _explanation(self, error: Exception) -> tuple[str, str | None]:
-        """Return what went wrong, and what to do."""
         text = str(error).strip().partition("\n")[0]
         if any(word in text for word in ABSENT):
             why = f"nothing that compiles for {self.plugin} is installed in {sys.prefix}: {text}"

@@ -39,8 +39,6 @@ def install(complain: Callable[[str], None], tell: Callable[[str], None]) -> Non
 
 
 class _Zeros:
-    """Makes shards of zeros."""
-
     def __init__(self, tell: Callable[[str], None]) -> None:
         self.state = threading.local()
         self._tell = tell
@@ -175,7 +173,6 @@ def _change_callback(module: ModuleType, zeros: _Zeros, complain: Callable[[str]
 
 
 def _size(replicated: Any) -> float:
-    """Bytes of a program's arguments, results and temporaries on the devices of this process."""
     executable = replicated.xla_executable
     try:
         stats = executable.get_compiled_memory_stats()

@@ -154,7 +154,6 @@ def describe(
 
 
 def _may_communicate(text: str) -> bool:
-    """Return whether HLO text contains a collective, or an operation that may be one."""
     return any(f"{opcode}(" in text or f"{opcode}-start(" in text for opcode in (*HLO_OPCODES, "custom-call"))
 
 
