@@ -107,6 +107,14 @@ class FindingChange(Struct, frozen=True):
     place: str
 
 
+class Metric(Struct, frozen=True):
+    """A number that differs; null on the side that does not have it."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+
 class OutputChange(Struct, frozen=True):
     """An output with other values in both runs: in words, and the distance as a multiple of what rounding explains.
 
@@ -154,9 +162,9 @@ class Diff(Struct, frozen=True):
     shardings: list[BorderChange]
     inside: list[InsideChange]
     findings: list[FindingChange]
-    memory: list[diff.Metric]
-    cost: list[diff.Metric]
-    opcodes: list[diff.Metric]
+    memory: list[Metric]
+    cost: list[Metric]
+    opcodes: list[Metric]
     values: Values | None = None
 
 
