@@ -1,16 +1,7 @@
 """The Report, and the values that it consists of."""
 
 from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, NodeAxis, Side, Why
-from .collectives import (
-    REQUESTED,
-    WRITTEN,
-    Collective,
-    CollectivePart,
-    Kind,
-    Origin,
-    Pass,
-    UncountedCommunication,
-)
+from .collectives import REQUESTED, WRITTEN, Collective, CollectivePart, Kind, Origin, Pass, UncountedCommunication
 from .communication import Strategy, StrategyTotal
 from .findings import (
     SEVERITIES,

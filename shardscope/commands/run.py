@@ -24,13 +24,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from shardscope.commands.capturing import (
-    add_capture_options,
-    add_validation_option,
-    beginning,
-    request_of,
-    settings_of,
-)
+from shardscope.commands.capturing import add_capture_options, add_validation_option, beginning, request_of, settings_of
 from shardscope.commands.numbers import whole
 from shardscope.commands.output import add_finding_options, add_output_options, add_trial_options
 from shardscope.configuration import Found

@@ -13,17 +13,7 @@ from typing import Any, Literal, get_args
 
 from ...records import dataclass
 from .trace import Place, TraceEvent
-from .values import (
-    CollectiveTimes,
-    Differences,
-    Execution,
-    Gradients,
-    Probe,
-    Probed,
-    Reference,
-    Summaries,
-    Validation,
-)
+from .values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference, Summaries, Validation
 from .wire import Frame
 
 Level = Literal["info", "warning", "error"]

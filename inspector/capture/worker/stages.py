@@ -11,15 +11,7 @@ from typing import Any, NamedTuple
 from ..protocol.events import Arguments, Equations, Memory, Outputs, Peak, Stage
 from ..protocol.request import UsageError
 from ..protocol.stages import PASSES
-from ..protocol.workspace import (
-    COMPILER_LOG,
-    DUMP,
-    compiler_options,
-    diverted,
-    read_messages,
-    read_peak,
-    read_stages,
-)
+from ..protocol.workspace import COMPILER_LOG, DUMP, compiler_options, diverted, read_messages, read_peak, read_stages
 from . import equation_numbers, modules, tagging
 from .channel import Channel
 from .program import jaxpr_facts

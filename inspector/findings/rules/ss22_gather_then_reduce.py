@@ -12,16 +12,7 @@ from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
-from ..fixes.edits import (
-    Edits,
-    axes_text,
-    parenthesized,
-    rewritten,
-    together,
-    without_call,
-    without_calls,
-    wrapped,
-)
+from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call, without_calls, wrapped
 from ..rule import Rule, Saving, finding
 from ..support.compiled import GATHERS, certainty, compiled_to, is_compiled, saved_seconds
 from ..support.compiled_from import compiled_as

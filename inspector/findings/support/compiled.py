@@ -7,15 +7,7 @@ from dataclasses import replace
 from ...catalog.spellings import primitives_of
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
-from ...report import (
-    BoundaryOrigin,
-    Certainty,
-    Collective,
-    CollectiveCause,
-    FindingPlace,
-    Kind,
-    Report,
-)
+from ...report import BoundaryOrigin, Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report
 from ...units import known_product
 from ..rule import Saving, in_all
 

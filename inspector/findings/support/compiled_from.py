@@ -17,12 +17,7 @@ from ...ir.jaxpr_text import EquationPlace
 from ...ir.program import Program
 from ...ir.types import ArrayType, array_type
 from ...links.operation_ids import tags_in
-from ...report import (
-    Collective,
-    Kind,
-    Report,
-    SourcePosition,
-)
+from ...report import Collective, Kind, Report, SourcePosition
 from .compiled import in_hlo, is_combined
 from .jaxpr_flow import At, Flow
 

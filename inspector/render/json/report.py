@@ -21,17 +21,7 @@ from .execution import Execution, Memory, execution_of, memory_of
 from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
 from .references import with_tables
 from .shaped import Frame, Source, encoded, shaped
-from .sharding import (
-    Conflict,
-    Sharding,
-    Step,
-    Value,
-    Variance,
-    Why,
-    conflict_of,
-    sharding_of,
-    values_of,
-)
+from .sharding import Conflict, Sharding, Step, Value, Variance, Why, conflict_of, sharding_of, values_of
 from .subject import Failure, Message, Stage, Subject, message_of, stage_of
 from .validation import Validation, validation_of
 
