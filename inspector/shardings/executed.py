@@ -37,9 +37,7 @@ OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
 def executed_sizes(program: Program, flow: Dataflow, row: int) -> Mapping[str, int]:
     """The size of each factor of an operation's rule on one device, as it is executed; without those not known."""
     stage, text = program.stage("sdy"), program.stage(STAGE)
-    if stage is None or text is None or text.hlo is None:
-        return {}
-    return _sizes(stage, text, flow, row)
+    return {} if stage is None or text is None else _sizes(stage, text, flow, row)
 
 
 def kept_axes(
@@ -59,16 +57,13 @@ def kept_axes(
 
 def takes_result(program: Program, flow: Dataflow, row: int, collective: Collective) -> bool:
     """Return whether an operation takes a collective's result, through instructions that only change the form."""
-    stage, text = program.stage("sdy"), program.stage(collective.stage)
-    tag = None if stage is None else tag_of_location(stage, flow.rows[row].location)
-    if text is None or tag is None:
-        return False
-    for computation, instruction in _instructions(text, tag):
-        if instruction.opcode != _opcode(flow, row) or computation.name != collective.computation:
-            continue
-        if any(_made(computation, name) is computation.instruction(collective.name) for name in instruction.operands):
-            return True
-    return False
+    text = program.stage(collective.stage)
+    return any(
+        _made(each.computation, name) is each.computation.instruction(collective.name)
+        for each in _executed(program.stage("sdy"), text, flow, row)
+        if each.computation.name == collective.computation
+        for name in each.operands
+    )
 
 
 def is_permuted(program: Program, flow: Dataflow, row: int, value: int) -> bool:
@@ -76,19 +71,13 @@ def is_permuted(program: Program, flow: Dataflow, row: int, value: int) -> bool:
 
     `value` is its number among operands and results. Along which axes it is sharded there, its size does not tell.
     """
-    stage, text = program.stage("sdy"), program.stage(STAGE)
-    tag = None if stage is None else tag_of_location(stage, flow.rows[row].location)
-    if text is None or text.hlo is None or tag is None:
-        return False
-    for computation, instruction in _instructions(text, tag):
-        if instruction.opcode != _opcode(flow, row):
-            continue
-        if value >= len(instruction.operands):
-            if _goes_to_permutes(text.hlo, instruction):
+    text = program.stage(STAGE)
+    for instruction in _executed(program.stage("sdy"), text, flow, row):
+        if value < len(instruction.operands):
+            made = _made(instruction.computation, instruction.operands[value])
+            if made is not None and made.opcode == PERMUTE:
                 return True
-            continue
-        made = _made(computation, instruction.operands[value])
-        if made is not None and made.opcode == PERMUTE:
+        elif text is not None and text.hlo is not None and _goes_to_permutes(text.hlo, instruction):
             return True
     return False
 
@@ -116,29 +105,18 @@ def _goes_to_permutes(module: HloModule, instruction: Instruction) -> bool:
     return found
 
 
-def _opcode(flow: Dataflow, row: int) -> str:
-    name = flow.rows[row].name.rpartition(".")[2]
-    return OPCODES.get(name, name.replace("_", "-"))
-
-
 @derived
 def _sizes(stage: ParsedStage, text: ParsedStage, flow: Dataflow, row: int) -> Mapping[str, int]:
-    rule, tag = flow.records.rule(flow.rows[row]), tag_of_location(stage, flow.rows[row].location)
-    if rule is None or tag is None:
-        return {}
-    opcode = _opcode(flow, row)
+    rule = flow.records.rule(flow.rows[row])
     met: dict[str, set[int]] = {}
-    for computation, instruction in _instructions(text, tag):
-        if instruction.opcode == opcode:
-            for factor, size in _of_instruction(rule, computation, instruction):
-                met.setdefault(factor, set()).add(size)
+    for instruction in _executed(stage, text, flow, row):
+        for factor, size in () if rule is None else _of_instruction(rule, instruction):
+            met.setdefault(factor, set()).add(size)
     return {factor: next(iter(sizes)) for factor, sizes in met.items() if len(sizes) == 1}
 
 
-def _of_instruction(
-    rule: ShardingRule, computation: Computation, instruction: Instruction
-) -> Iterator[tuple[str, int]]:
-    operands = [computation.instruction(name) for name in instruction.operands]
+def _of_instruction(rule: ShardingRule, instruction: Instruction) -> Iterator[tuple[str, int]]:
+    operands = map(instruction.computation.instruction, instruction.operands)
     types = [array_type(each.type) for each in (*operands, instruction) if each is not None]
     tensors = (*rule.operands, *rule.results)
     if len(types) != len(tensors) or len(rule.results) != 1:
@@ -148,11 +126,15 @@ def _of_instruction(
             yield from ((dim[0], size) for dim, size in zip(tensor, type.shape, strict=True) if len(dim) == 1)
 
 
-def _instructions(text: ParsedStage, tag: int) -> Iterator[tuple[Computation, Instruction]]:
-    for offset in _places(text).get(tag, ()):
-        instruction = None if text.hlo is None else text.hlo.instruction_at(offset)
-        if instruction is not None:
-            yield instruction.computation, instruction
+def _executed(stage: ParsedStage | None, text: ParsedStage | None, flow: Dataflow, row: int) -> Iterator[Instruction]:
+    """The instructions that an operation became in a stage of the compiler, by its number and its opcode."""
+    tag = None if stage is None else tag_of_location(stage, flow.rows[row].location)
+    if text is None or text.hlo is None or tag is None:
+        return
+    name = flow.rows[row].name.rpartition(".")[2]
+    for instruction in map(text.hlo.instruction_at, _places(text).get(tag, ())):
+        if instruction is not None and instruction.opcode == OPCODES.get(name, name.replace("_", "-")):
+            yield instruction
 
 
 @derived
