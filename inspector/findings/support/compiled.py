@@ -13,10 +13,6 @@ from ..rule import Saving, in_all
 
 GATHERS = primitives_of("all-gather")
 
-
-EXCHANGES = primitives_of("all-to-all")
-
-
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 
 

@@ -40,7 +40,7 @@ def _line(key: str, value: Any) -> bytes:
     return b"  %b: [\n    %b\n  ]" % (name, b",\n    ".join(map(msgspec.json.encode, value)))
 
 
-RECORDS = ("Device", "Gradients", "Mesh", "MeshAxis")
+RECORDS = ("Device", "Gradients", "MeshAxis")
 """Records that are their own shapes: their fields are written even where they have their defaults."""
 
 

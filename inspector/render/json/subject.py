@@ -13,6 +13,15 @@ from ...report import PlacedMessage, StageSummary
 from .shaped import SourceRef, shaped
 
 
+class Mesh(Struct, frozen=True):
+    """`device_ids` run in row-major order of the axes; arguments and results name the mesh of their specs by `key`."""
+
+    name: str | None
+    axes: list[events.MeshAxis]
+    device_ids: list[int]
+    key: str | None = None
+
+
 class Subject(Struct, frozen=True):
     """The captured function. `device_assignment[p]` is the id of the device that runs partition p."""
 
@@ -24,7 +33,7 @@ class Subject(Struct, frozen=True):
     jax: str | None
     jaxlib: str | None
     python: str | None
-    meshes: list[events.Mesh] = field(name="mesh")
+    meshes: list[Mesh] = field(name="mesh")
     device_assignment: list[int]
     device_kind: str | None
     devices: list[events.Device]
