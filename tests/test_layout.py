@@ -146,6 +146,7 @@ def place_in_order(name: str) -> int:
     return max((len(folder), place) for place, folder in enumerate(INNER_ORDER) if module.startswith(f"{folder}/"))[1]
 
 
+@pytest.mark.once
 def test_the_folders_of_the_inspector_import_in_order() -> None:
     upwards = []
     for path in {*(ROOT / "inspector").rglob("*.py")} - {ROOT / "inspector" / "__init__.py"}:
@@ -155,6 +156,7 @@ def test_the_folders_of_the_inspector_import_in_order() -> None:
     assert not upwards
 
 
+@pytest.mark.once
 def test_no_circle_of_imports() -> None:
     """Each module can be read after all that it imports, be it at its top or in a function."""
     names = {}
@@ -204,6 +206,7 @@ def test_a_text_report_needs_no_diffs_and_no_explainers() -> None:
     assert not {name for name in loaded if name.startswith(few)}
 
 
+@pytest.mark.once
 def test_the_screen_needs_no_jax() -> None:
     assert not packages(after("import shardscope.tui.app")) & {"jax", "jaxlib", "numpy"}
 

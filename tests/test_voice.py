@@ -71,6 +71,7 @@ RELATIVE = frozenset({"What", "Whatever", "Whether", "Which", "Those", "Who", "O
 """First words of docstrings that are clauses: a noun, or what a function returns or does, comes first."""
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("folder", ["inspector", "parsers", "tui", "shardscope", "samples"])
 def test_docstrings(folder: str) -> None:
     found = [

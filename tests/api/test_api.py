@@ -99,10 +99,11 @@ def test_two(shardscope_golden):
 
 
 @pytest.fixture
-def tested(python: Python, tmp_path: Path) -> Python:
+def tested(python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Python:
     (tmp_path / "test_golden.py").write_text(GOLDEN_TEST)
     # Whether the package's entry point is installed or not: once, and from this tree.
-    plugin = ("-p", "no:shardscope", "-p", "shardscope.pytest_plugin", "-p", "no:cacheprovider")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugin = ("-p", "shardscope.pytest_plugin", "-p", "no:cacheprovider")
     return lambda *arguments: python("-m", "pytest", "-q", *plugin, *arguments)
 
 

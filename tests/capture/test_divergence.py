@@ -194,6 +194,7 @@ COUNTING = """
 """
 
 
+@pytest.mark.once
 def test_what_is_compared_costs_little_to_compile(captured: Captured, tmp_path: Path) -> None:
     capture = captured(COUNTING, "fn")
     assert capture.probed is not None, capture.messages

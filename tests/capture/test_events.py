@@ -236,6 +236,7 @@ VALUES = st.recursive(
 NAMES = st.sampled_from(sorted(EVENTS))
 
 
+@pytest.mark.once
 @settings(max_examples=examples(75, 300), deadline=None)
 @given(NAMES, st.sampled_from([frame.event for frame in map(frame_of, events_of(FULL))]), st.data())
 def test_mutated_events_give_a_capture_or_the_error(name: str, event: dict[str, Any], data: Any) -> None:

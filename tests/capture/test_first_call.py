@@ -250,6 +250,7 @@ PROGRAMS = """
 """
 
 
+@pytest.mark.once
 def test_the_costliest_program(captured: Captured) -> None:
     """The loop is left when it only repeats what it has done; arguments that were donated since have random values."""
     capture = captured(PROGRAMS.format(steps=10**9, then=""), "", name="train.py")

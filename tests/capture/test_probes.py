@@ -15,6 +15,8 @@ from shardscope.inspector.capture.worker.probes import keeping, probing
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.values.elements import shard_elements
 
+from tests.sweeps import sampled
+
 from .conftest import Captured
 
 TUTORIAL = """
@@ -74,7 +76,7 @@ def held(probe: Probe) -> list[list[object]]:
 COMMUNICATION = "psum.*|all_gather|reduce_scatter|ppermute|all_to_all"
 
 
-@pytest.mark.parametrize("function", TUTORIAL_PRINTS)
+@pytest.mark.parametrize("function", sampled(TUTORIAL_PRINTS, 8, 3))
 def test_the_tutorials_numbers(function: str, captured: Captured) -> None:
     capture = captured(TUTORIAL, function)
     (before,), (after,) = (probes(capture, COMMUNICATION, when) for when in ("before", "after"))

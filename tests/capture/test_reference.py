@@ -182,6 +182,7 @@ fn_inputs = (x,)
 """
 
 
+@pytest.mark.once
 def test_nan_is_followed_to_its_operation(captured: Captured) -> None:
     """Through a shard_map and a loop, past NaNs that do not reach a result; NumPy tells in which iteration."""
     capture = captured(HEAD + NAN)

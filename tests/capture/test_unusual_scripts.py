@@ -91,6 +91,7 @@ def test_other_platforms_are_answered_by_fakes(tmp_path: Path, choice: str) -> N
     assert any("was kept at 'cpu'" in message.text for message in last.messages)
 
 
+@pytest.mark.once
 @pytest.mark.cold
 def test_streams_hooks_loggers_and_exits_of_its_own(tmp_path: Path) -> None:
     odd = """

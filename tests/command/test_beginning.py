@@ -49,6 +49,7 @@ WAITS = """
 """
 
 
+@pytest.mark.once
 @pytest.mark.cold
 def test_collectives_are_there_while_the_function_runs(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(textwrap.dedent(WAITS))
@@ -66,6 +67,7 @@ def test_collectives_are_there_while_the_function_runs(tmp_path: Path) -> None:
     assert " · ran " in rest
 
 
+@pytest.mark.once
 def test_what_the_compiler_has_written_is_analyzed_while_it_goes_on(
     sample: SampleCapture, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

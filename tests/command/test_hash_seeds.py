@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 COMMANDS = """
 import sys
 from shardscope.cli import main
-main(["run", "fsdp_tp:loss", "--no-live", "--format", "json", "--details", "all"])
+main(["run", "data_parallel:loss", "--no-live", "--format", "json", "--details", "all"])
 for format in ("json", "text", "markdown"):
     main(["open", sys.argv[1], "--format", format, "--details", "all"])
 """
@@ -27,12 +27,12 @@ TIMES = re.compile(r'("(?:seconds|start|import|arguments|trace|lower|compile|pro
 
 
 def test_two_hash_seeds(sample: SampleCapture, tmp_path: Path) -> None:
-    save(sample("fsdp_tp:grad"), tmp_path / "capture")
+    save(sample("data_parallel:grad"), tmp_path / "capture")
     found = []
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", COMMANDS, str(tmp_path / "capture")]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         found.append(TIMES.sub(r"\g<1>0", done.stdout))
-    assert len(found[0]) > 100_000
+    assert len(found[0]) > 80_000
     assert found[0] == found[1]

@@ -92,6 +92,7 @@ def test_the_users_own_module_wins_over_a_sample(shardscope: Shardscope, tmp_pat
     assert json.loads(done.stdout)["subject"]["script"] == str(tmp_path / "psum.py")
 
 
+@pytest.mark.once
 def test_output_to_a_file(shardscope: Shardscope, tmp_path: Path) -> None:
     done = shardscope("run", "psum", "--no-live", "--format", "json", "-o", "report.json")
     assert (done.returncode, done.stdout) == (0, b"")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from .conftest import Shardscope
 
 
@@ -23,6 +25,7 @@ def test_list_and_figures(shardscope: Shardscope) -> None:
     assert shardscope("targets", "--python", "/no/such/python").returncode == 2
 
 
+@pytest.mark.once
 def test_several_targets_side_by_side(shardscope: Shardscope, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(
         "import jax, jax.numpy as jnp\n"

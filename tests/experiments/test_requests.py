@@ -123,6 +123,7 @@ def test_moments_get_the_spec_of_their_parameter(tmp_path: Path) -> None:
     assert max((each.before.held or 0) - (each.after.held or 0) for each in done) >= 2 * 64 * 256 * 4 * 3 // 4
 
 
+@pytest.mark.once
 def test_a_loss_that_is_averaged_twice_is_averaged_once(tmp_path: Path) -> None:
     """The inner mean is left out, with the sum that it is transposed to: the numbers stay."""
     before, request = report_of(tmp_path, programs.TWICE)
@@ -182,6 +183,7 @@ def test_a_batch_is_divided_among_all_devices(tmp_path: Path) -> None:
     assert (done.before.flops or 0) == 4 * (done.after.flops or 1)
 
 
+@pytest.mark.once
 def test_a_clean_program_has_no_warnings(tmp_path: Path) -> None:
     before, request = report_of(tmp_path, programs.CLEAN)
     found = tried(before, request, seconds=300)
@@ -202,6 +204,7 @@ def test_prices_order_requests(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.once
 def test_suggestions_for_a_jit_that_names_shardings(tmp_path: Path) -> None:
     """Arguments, and results that become them, get others than `in_shardings` and `out_shardings` name."""
     text = programs.KEPT.replace("donate_argnums=0", 'in_shardings=({"w": S}, {"w": S}, None, S), donate_argnums=0')

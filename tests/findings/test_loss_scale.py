@@ -108,6 +108,7 @@ def test_what_is_too_large_by_differences_is_found(tmp_path: Path) -> None:
     assert {node.name for node in steps if lines & {*range(node.lineno, (node.end_lineno or 0) + 1)}} == wrong
 
 
+@pytest.mark.once
 @pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="with older JAX some spellings are not found")
 def test_a_fix_is_not_verified_where_a_gradient_stays_wrong(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

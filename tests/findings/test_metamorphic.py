@@ -230,6 +230,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[str, str, st
     return findings(tmp_path_factory.mktemp("base"), BASE)
 
 
+@pytest.mark.once
 def test_every_fault_is_found(base: Counter[tuple[str, str, str, str]]) -> None:
     assert {name for _, _, _, name in base} == {*NAMES, "elsewhere", ""} - {"in_order"}
     assert {rule.id for rule in RULES} - {rule for rule, _, _, _ in base} == {
@@ -251,6 +252,7 @@ def test_what_is_no_part_of_the_program(
     assert findings(tmp_path, changed) == base
 
 
+@pytest.mark.once
 def test_another_file(base: Counter[tuple[str, str, str, str]], tmp_path: Path) -> None:
     """The wrapper in one file, all that it calls in another."""
     (tmp_path / "layers.py").write_text(HEAD + "".join(FUNCTIONS))

@@ -117,6 +117,7 @@ def test_gradients_that_a_constraint_replicates(script: Path) -> None:
     assert {edit.line for edit in found.fixes[0].edits} == {line}
 
 
+@pytest.mark.once
 def test_a_result_that_is_replicated_is_sharded_by_out_shardings(script: Path) -> None:
     def small(capture: Capture) -> Report:
         return inspect(capture, Policy(rules=frozenset({"SS12"}), thresholds={"SS12": 1 << 16}))

@@ -27,6 +27,7 @@ inputs = (jnp.arange(4096.0).reshape(64, 64),)
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("sizes", "kinds"), [((2, 2), {"collective-permute"}), ((4, 2), {"collective-permute", "all-to-all"})]
 )

@@ -68,6 +68,7 @@ def test_each_call_of_a_helper_has_its_line(tmp_path: Path) -> None:
     assert {row.split(" ← ")[0] for row in rows} == {f"line {line}" for line in lines}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("target", ["cpu", "tpu:v5p:2x2x2"])
 def test_the_gradient_of_an_activation_is_no_gradient_sync(tmp_path: Path, target: str) -> None:
     """It is that of the positions as well, and of the products before it."""

@@ -291,6 +291,7 @@ jax.jit(step).lower(x, x).compile()
 """
 
 
+@pytest.mark.once
 def test_a_folder_lists_the_collectives_of_each_stage_and_pass(tmp_path: Path) -> None:
     """Compared with the lines of the files themselves."""
     dump = tmp_path / "dump"

@@ -160,6 +160,7 @@ def test_only_some_send(script: Path) -> None:
     assert found.pairs == tuple((3 * x + y, 3 * x + y + 1) for x in range(2) for y in range(2))
 
 
+@pytest.mark.once
 def test_by_a_value_each_may_send(script: Path) -> None:
     assert copied(script, "by_value").pairs == copied(script, "along_y").pairs
 

@@ -139,6 +139,7 @@ def test_a_script_is_rewritten_for_this_jax(program: str, title: str, tmp_path: 
     assert ended.returncode == 0, ended.stderr.decode()[-2000:]
 
 
+@pytest.mark.once
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="a name that this JAX has yet")
 def test_what_has_no_successor_is_an_idea(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

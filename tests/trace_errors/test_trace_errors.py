@@ -208,6 +208,7 @@ def test_what_else_is_said(function: str, title: str, fix: str) -> None:
     assert fix in found.fixes[0].title
 
 
+@pytest.mark.once
 def test_other_errors_are_left_alone() -> None:
     assert explanation_of("something_else").explanation is None
 

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.tracing import run_traced
@@ -14,6 +15,7 @@ from shardscope.inspector.traces.read import read_trace
 HERE = Path(__file__).parent
 
 
+@pytest.mark.once
 def test_nothing_large_is_allocated(tmp_path: Path) -> None:
     options = TraceOptions(match="train_step", target="cpu", abstract=True)
     command = (sys.executable, str(HERE / "large.py"))

@@ -26,6 +26,7 @@ print(called._cache_size(), sorted(name for name in set(sys.modules) - before if
 """
 
 
+@pytest.mark.once
 def test_calls_of_all_kinds(tmp_path: Path) -> None:
     recorded = Recorded(tmp_path, str(HERE / "counted.py"), options=TraceOptions(target="cpu"))
     assert recorded.trace.status == 0
@@ -62,6 +63,7 @@ def test_calls_of_nnx(tmp_path: Path) -> None:
     assert calls == {"train_step": 5, "evaluate": 3}
 
 
+@pytest.mark.once
 def test_calls_are_found_again_after_our_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     """JAX knows calls by its options as well: a module that adds one, as `jax.extend`, has all compiled anew."""
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")

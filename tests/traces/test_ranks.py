@@ -124,6 +124,7 @@ def _shown(views: list[TextView]) -> list[str | None]:
     return [view.text_of(view.cursor) if view.display else None for view in views]
 
 
+@pytest.mark.once
 async def test_the_screen_shows_both_lines_and_compares_the_programs(trace: Trace) -> None:
     found = compare_ranks(trace, 2)
     lines = (HERE / "diverging.py").read_text().splitlines()

@@ -10,6 +10,8 @@ from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.worker.tracing.wrapped import place_of
 from shardscope.inspector.traces.retracing import retraced
 
+from tests.sweeps import sampled
+
 from .conftest import HERE, Recorded
 
 
@@ -28,15 +30,19 @@ def reasons(recorded: Recorded) -> dict[str, tuple[str, ...]]:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [
-        ("by_closure", "bound to rate=0.1 → rate=0.2"),
-        ("scale", "bound to bias=1.0 → bias=2.0"),
-        ("setting", "option default jax_default_matmul_precision → jax_default_matmul_precision='highest'"),
-        ("placed", "device 0 → device 1"),
-        ("meshed", "x: P('a', 'b') on mesh a=2,b=1 → P('a', 'b') on mesh a=1,b=2"),
-        ("structured", "structure of the arguments: (((*, *),), {}) → (([*, *],), {})"),
-        ("cleared", "jax.clear_caches() was called"),
-    ],
+    sampled(
+        [
+            ("by_closure", "bound to rate=0.1 → rate=0.2"),
+            ("scale", "bound to bias=1.0 → bias=2.0"),
+            ("setting", "option default jax_default_matmul_precision → jax_default_matmul_precision='highest'"),
+            ("placed", "device 0 → device 1"),
+            ("meshed", "x: P('a', 'b') on mesh a=2,b=1 → P('a', 'b') on mesh a=1,b=2"),
+            ("structured", "structure of the arguments: (((*, *),), {}) → (([*, *],), {})"),
+            ("cleared", "jax.clear_caches() was called"),
+        ],
+        7,
+        3,
+    ),
 )
 def test_what_differs(reasons: dict[str, tuple[str, ...]], name: str, reason: str) -> None:
     assert [why for function, why in reasons.items() if function.startswith(f"{name}:")] == [(reason,)]

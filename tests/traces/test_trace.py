@@ -166,6 +166,7 @@ def test_a_script_ends_after_some_steps(tmp_path: Path) -> None:
     assert recorded.programs["step"].calls == 3
 
 
+@pytest.mark.once
 def test_a_script_ends_before_the_first_step(tmp_path: Path) -> None:
     recorded = _stopped(tmp_path, run=False)
     assert recorded.stdout.split() == ["ended"]
@@ -202,6 +203,7 @@ jnp.dot(jnp.ones((3, 3)), jnp.ones((3, 3)))
 """
 
 
+@pytest.mark.once
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="JAX 0.7 does not say which function it maps")
 def test_a_mapped_function_has_its_own_name(tmp_path: Path) -> None:
     """JAX jits one of its own around it."""
@@ -221,6 +223,7 @@ def test_a_mapped_function_has_its_own_name(tmp_path: Path) -> None:
     assert subject.script == str(script)
 
 
+@pytest.mark.once
 def test_what_was_recorded_outlives_the_process(tmp_path: Path) -> None:
     recorded = _stopped(tmp_path, "kill")
     assert recorded.trace.status == -signal.SIGKILL
@@ -261,6 +264,7 @@ jax.jit(lambda x: x - 1)(x)
 """
 
 
+@pytest.mark.once
 @pytest.mark.skipif(jax.__version_info__ < (0, 8), reason="known: with JAX 0.7 a plugin sees one call only")
 def test_from_inside_and_by_the_environment(tmp_path: Path) -> None:
     """What JAX loads as a plugin records the whole process, `record` what is compiled within it.

@@ -11,6 +11,7 @@ import termios
 from collections.abc import Iterator
 from contextlib import suppress
 
+import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.traces.trace import Program
@@ -40,6 +41,7 @@ class Recording:
         pass
 
 
+@pytest.mark.once
 async def test_reports_are_opened_from_the_list(training: Recorded) -> None:
     app = TraceApp(training.trace, Recording)
     async with app.run_test(size=(150, 45)) as pilot:

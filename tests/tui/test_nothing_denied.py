@@ -17,6 +17,8 @@ from shardscope.parsers.source import Source
 from shardscope.tui import analyst
 from shardscope.tui.arrivals import analysed
 
+from tests.sweeps import sampled
+
 from .conftest import Opened
 from .test_looks import KEPT, kept, with_everything
 from .test_palette import TWO_FINDINGS
@@ -63,7 +65,7 @@ def test_nothing_is_said_of_a_program_that_the_compiler_still_changes() -> None:
     assert refused.communication
 
 
-@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+@pytest.mark.parametrize("large", sampled([pytest.param(True, id="large"), pytest.param(False, id="small")], 1))
 async def test_nothing_is_denied_before_it_is_known(
     opened: Opened, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:

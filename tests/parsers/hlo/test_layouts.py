@@ -48,6 +48,7 @@ def texts(corpus: list[Path]) -> list[str]:
     return [*chosen, *made, REDUCTION, IN_A_LINE, BRANCHES, WITHOUT_AN_ENTRY, TILED]
 
 
+@pytest.mark.once
 def test_layouts_change_nothing_that_is_read(xla: Read, texts: list[str], tmp_path: Path) -> None:
     layouts: dict[Path, str] = {}
     for number, text in enumerate(texts):

@@ -165,6 +165,7 @@ ENDS = [
 """Functions whose closing braces are indented otherwise than they are."""
 
 
+@pytest.mark.once
 def test_functions_end_where_they_do_for_mlir(mlir: Read, tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.mlir" for number in range(len(ENDS))]
     for path, text in zip(paths, ENDS, strict=True):
@@ -253,6 +254,7 @@ func.func private @f(%a: tensor<8xf32>) -> (tensor<8xf32> {b.c = "d"}) attribute
     assert [str(result.type) for result in module.functions[0].results] == ["tensor<8xf32>"]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("body", "problem"),
     [

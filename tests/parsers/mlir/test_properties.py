@@ -136,6 +136,7 @@ def made_of(operation: Operation) -> Made:
     )
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("seed", range(60))
 def test_printed(seed: int) -> None:
     chance = random.Random(seed)
