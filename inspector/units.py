@@ -73,6 +73,12 @@ def with_more(first: str, count: int) -> str:
     return f"{first} and {count - 1:,} more" if count > 1 else first
 
 
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def format_count(count: float) -> str:
     """`1.5 G`: three significant digits, powers of 1000; nothing behind the number below 1000."""
     return _in_units(count, COUNTS)

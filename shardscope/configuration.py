@@ -40,9 +40,7 @@ class Configuration(Struct, frozen=True, rename="kebab", forbid_unknown_fields=T
     """The settings' table; None, or nothing, where unset. `check` is for `shardscope check`."""
 
     target: Annotated[str | tuple[str, ...] | None, Meta(description="a target, or a list of them")] = None
-    devices: Annotated[
-        Annotated[int, Meta(ge=1, le=MAX_DEVICES)] | None, Meta(description="a number of fake CPU devices")
-    ] = None
+    devices: Devices = None
     python: Annotated[str | None, Meta(description="the path of an interpreter")] = None
     live: Annotated[bool | None, Meta(description="true or false")] = None
     timeout: Annotated[

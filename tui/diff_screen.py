@@ -23,13 +23,11 @@ from ..inspector.render.table import Column, Table, plain_text
 from ..inspector.render.tables.comparison import screen_tables
 from ..inspector.units import plural
 from .drawn_text import Mark
-from .help import Help
 from .highlight import of_dialect
 from .key_footer import KeyFooter
 from .painted import Row, columns_of, data
 from .prompt import Prompt, PromptedScreen
 from .row_table import RowTable
-from .search import Searchable
 from .text_view import TextView
 
 WHAT, TEXT = 1, 3
@@ -87,6 +85,8 @@ class DiffScreen(PromptedScreen):
 
     PANES = (DiffPane,)
 
+    words = WORDS
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "side('before')", "before", tooltip="the text before"),
         Binding("2", "side('after')", "after", tooltip="the text after"),
@@ -125,10 +125,6 @@ class DiffScreen(PromptedScreen):
         if self._found.changes:
             self._look(self._found.changes[0])
 
-    @property
-    def usual_pane(self) -> Searchable:
-        return self.query_one(RowTable)
-
     def action_side(self, side: str) -> None:
         """Go to the text of a side."""
         self._view(side).focus()
@@ -136,12 +132,6 @@ class DiffScreen(PromptedScreen):
     def action_changes(self) -> None:
         """Go to the table."""
         self.query_one(RowTable).focus()
-
-    def action_help(self) -> None:
-        """Say what the keys do."""
-        everywhere = (*PromptedScreen.BINDINGS, *DiffScreen.BINDINGS)
-        parts = (("everywhere", everywhere), ("in the table", RowTable.BINDINGS), ("in a text", TextView.BINDINGS))
-        self.app.push_screen(Help(parts, WORDS))
 
     @on(RowTable.Moved)
     def _selected(self, event: RowTable.Moved) -> None:

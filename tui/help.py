@@ -34,7 +34,7 @@ class Help(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q", "dismiss", "close", show=False)]
 
-    def __init__(self, sections: Sequence[tuple[str, Sequence[BindingType]]], words: str = WORDS) -> None:
+    def __init__(self, sections: Sequence[tuple[str, Sequence[BindingType]]], words: str) -> None:
         super().__init__()
         self._sections = sections
         self._words = words

@@ -29,7 +29,6 @@ from .edit_loop import EditLoop
 from .edit_screen import EditScreen
 from .entry_details import Selected
 from .feed import Feed
-from .help import Help
 from .inspect_pane import InspectPane
 from .jumps import Jumps, Stop
 from .overview_pane import OverviewPane
@@ -220,10 +219,6 @@ class NavigationScreen(EditScreen):
         here = found.index(self.selected) if self.selected in found else -1
         self.jumps.leave(self.here)
         self.select(found[(here + 1) % len(found)])
-
-    def action_help(self) -> None:
-        """Show what the keys do."""
-        self.app.push_screen(Help(self.key_sections()))
 
     @classmethod
     def key_sections(cls) -> Sequence[tuple[str, Sequence[BindingType]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from textual import on, work
@@ -15,6 +16,8 @@ from textual.widgets import Input, Static
 
 from ..inspector.capture.file import save
 from ..inspector.capture.model import Capture, CaptureError
+from .help import WORDS, Help
+from .row_table import RowTable
 from .search import Search, Searchable
 from .text_view import TextView
 
@@ -125,9 +128,11 @@ ANYTHING = "every action, stage, finding; a number is a line"
 
 
 class PromptedScreen(Screen[None]):
-    """A screen that has a Prompt at the bottom. `PANES` are what can be shown alone."""
+    """A screen that has a Prompt at the bottom. `PANES` are what can be shown alone, `words` are those of its help."""
 
     PANES: ClassVar[tuple[type[Widget], ...]] = ()
+
+    words: ClassVar[str] = WORDS
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "search", "search", priority=True),
@@ -152,7 +157,17 @@ class PromptedScreen(Screen[None]):
     @property
     def usual_pane(self) -> Searchable:
         """The pane that is searched when no text or table has the focus."""
-        raise NotImplementedError
+        return self.query_one(RowTable)
+
+    def action_help(self) -> None:
+        """Say what the keys do."""
+        self.app.push_screen(Help(self.key_sections(), self.words))
+
+    @classmethod
+    def key_sections(cls) -> Sequence[tuple[str, Sequence[BindingType]]]:
+        """All keys, by where they work."""
+        everywhere = (*PromptedScreen.BINDINGS, *cls.BINDINGS)
+        return (("everywhere", everywhere), ("in the table", RowTable.BINDINGS), ("in a text", TextView.BINDINGS))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that come before all others leave what is typed alone."""

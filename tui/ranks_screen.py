@@ -27,13 +27,11 @@ from ..inspector.report import file_and_line
 from ..inspector.traces.ranks import Divergence, RankComparison, Side, ranks_text
 from ..inspector.traces.trace import Trace
 from .diff_screen import DiffPane, DiffScreen
-from .help import Help
 from .highlight import of_python
 from .key_footer import KeyFooter
 from .painted import Row, data, folded
 from .prompt import Prompt, PromptedScreen
 from .row_table import RowTable
-from .search import Searchable
 from .text_lines import EMPTY
 from .text_view import TextView
 
@@ -61,6 +59,8 @@ class RanksScreen(PromptedScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-normal")]  # noqa: RUF012
 
     PANES = (DiffPane,)
+
+    words = WORDS
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "compare", "compare", tooltip="the differences between both programs"),
@@ -102,16 +102,6 @@ class RanksScreen(PromptedScreen):
     def on_resize(self) -> None:
         self._describe()
 
-    @property
-    def usual_pane(self) -> Searchable:
-        return self.query_one(RowTable)
-
-    def action_help(self) -> None:
-        """Say what the keys do."""
-        everywhere = (*PromptedScreen.BINDINGS, *RanksScreen.BINDINGS)
-        parts = (("everywhere", everywhere), ("in the table", RowTable.BINDINGS), ("in a text", TextView.BINDINGS))
-        self.app.push_screen(Help(parts, WORDS))
-
     def action_step_in(self, direction: int) -> None:
         """Show the lines of another group of ranks beside those of the first."""
         count = len(self._selected.sides) if self._selected is not None else 0
@@ -151,8 +141,7 @@ class RanksScreen(PromptedScreen):
 
     @property
     def _selected(self) -> Divergence | None:
-        table = self.query_one(RowTable)
-        key = table.rows[table.cursor].key if table.rows else None
+        key = self.query_one(RowTable).selected
         return self._found.divergences[key] if isinstance(key, int) else None
 
     @property

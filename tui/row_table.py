@@ -53,7 +53,7 @@ class RowTable(EntryView):
     def _arrange(self) -> None:
         measured = (row.texts for row in self._given[:MEASURED] if not row.spans)
         self._grid = grid_of(self.columns, measured, self.sorted_by)
-        key = self.rows[self.cursor].key if self.cursor < len(self.rows) else None
+        key = self.selected
         self.rows = self._given
         if (column := self.sorted_by) is not None:
             self.rows = tuple(sorted(self._given, key=lambda row: row.order(column)))
@@ -67,6 +67,11 @@ class RowTable(EntryView):
         return [row.key for row in self.rows]
 
     @property
+    def selected(self) -> Hashable:
+        """The key of the row at the cursor; None in an empty table."""
+        return self.rows[self.cursor].key if self.cursor < len(self.rows) else None
+
+    @property
     def count(self) -> int:
         return len(self.rows)
 
@@ -76,7 +81,7 @@ class RowTable(EntryView):
 
     def go_to_key(self, keys: Sequence[Hashable]) -> None:
         """Put the cursor on the first row with one of these keys, unless it is on one of them."""
-        if self.cursor < len(self.rows) and self.rows[self.cursor].key in keys:
+        if self.selected in keys:
             return
         for number, row in enumerate(self.rows):
             if row.key in keys:

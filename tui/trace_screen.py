@@ -19,13 +19,11 @@ from ..inspector.render.tables.traces import programs
 from ..inspector.render.text.trace import headline
 from ..inspector.traces.trace import Program, Trace
 from .feed import Feed
-from .help import Help
 from .key_footer import KeyFooter
 from .main_screen import MainScreen
 from .painted import columns_of, content, data, rows_of
 from .prompt import Prompt, PromptedScreen
 from .row_table import RowTable
-from .search import Searchable
 
 WORDS = """\
 Programs are ranked by bytes sent per device in all calls. Enter opens the report of one: what was recorded of \
@@ -52,6 +50,8 @@ class TraceScreen(PromptedScreen):
     """The list, and under it the arguments of the program at the cursor."""
 
     PANES = (Vertical,)
+
+    words = WORDS
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "report", tooltip="the full report of the program"),
@@ -86,17 +86,9 @@ class TraceScreen(PromptedScreen):
         for feed in self._feeds.values():
             feed.stop()
 
-    @property
-    def usual_pane(self) -> Searchable:
-        return self.query_one(RowTable)
-
-    def action_help(self) -> None:
-        """Say what the keys do."""
-        self.app.push_screen(
-            Help(
-                (("everywhere", (*PromptedScreen.BINDINGS, *TraceScreen.BINDINGS)), ("list", RowTable.BINDINGS)), WORDS
-            )
-        )
+    @classmethod
+    def key_sections(cls) -> Sequence[tuple[str, Sequence[BindingType]]]:
+        return (super().key_sections()[0], ("list", RowTable.BINDINGS))
 
     @on(RowTable.Moved)
     def _moved(self, event: RowTable.Moved) -> None:
@@ -109,8 +101,7 @@ class TraceScreen(PromptedScreen):
 
     def action_open(self) -> None:
         """Open the report of the program at the cursor."""
-        table = self.query_one(RowTable)
-        key = table.rows[table.cursor].key if table.rows else None
+        key = self.query_one(RowTable).selected
         if not isinstance(key, int):
             return
         program = self._table.rows[key].value

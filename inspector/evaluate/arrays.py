@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -355,15 +356,18 @@ def cholesky(operation: Operation) -> Meaning:
     if operation.attributes.get("lower", "true") != "true":
         raise NotEvaluatedError("cholesky with lower=false")
 
-    def factor(x: Array) -> Array:
-        lower = np.tril(x, -1)
-        whole = lower + np.conj(np.swapaxes(lower, -1, -2)) + x * np.eye(x.shape[-1])
-        try:
-            return converted(np.linalg.cholesky(whole), operation.dtype)
-        except np.linalg.LinAlgError:
-            return np.full_like(x, np.nan)
+    return lambda x: converted(lower_factor(x), operation.dtype)
 
-    return factor
+
+def lower_factor(x: Array) -> Array:
+    """The Cholesky factors of what the lower triangles of matrices hold; NaN of a matrix that has none."""
+    whole = np.tril(x) + np.conj(np.swapaxes(np.tril(x, -1), -1, -2))
+    flat = whole.reshape(-1, *x.shape[-2:])
+    found = np.full_like(flat, np.nan)
+    for number, one in enumerate(flat):
+        with suppress(np.linalg.LinAlgError):
+            found[number] = np.linalg.cholesky(one)
+    return found.reshape(x.shape)
 
 
 def triangular_solve(operation: Operation) -> Meaning:

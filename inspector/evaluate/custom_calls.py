@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from itertools import product as positions
 from typing import Any
 
@@ -310,22 +309,6 @@ def _inverted(part: Callable[[Array], Array]) -> Callable[[Operation], Meaning]:
     return lambda operation: lambda x: np.linalg.inv(part(x)).astype(x.dtype)
 
 
-def _cholesky(_: Operation) -> Meaning:
-    """`Cholesky`: the lower factor of what the lower triangle holds; NaN of a matrix that has none."""
-
-    def factored(x: Array) -> Array:
-        lower = np.tril(x)
-        whole = lower + np.conj(np.swapaxes(np.tril(x, -1), -1, -2))
-        flat = whole.reshape(-1, *x.shape[-2:])
-        found = np.full_like(flat, np.nan)
-        for number, one in enumerate(flat):
-            with suppress(np.linalg.LinAlgError):
-                found[number] = np.linalg.cholesky(one)
-        return found.reshape(x.shape)
-
-    return factored
-
-
 CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
     **dict.fromkeys(
         (
@@ -342,7 +325,7 @@ CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
     **dict.fromkeys(("__cublas$gemm", "__cublas$lt$matmul"), _gemm),
     **dict.fromkeys(("mhlo.erf", "chlo.erf"), _erf),
     "ApproxTopK": _approximate,
-    "Cholesky": _cholesky,
+    "Cholesky": lambda _: arrays.lower_factor,
     "ConcatBitcast": _concatenated,
     "InvertDiagBlocksLowerTriangular": _inverted(np.tril),
     "InvertDiagBlocksUpperTriangular": _inverted(np.triu),

@@ -101,22 +101,24 @@ def bits_of(array: Array, name: str) -> Array:
         single = np.ascontiguousarray(array.astype(np.float32)).view(np.uint32)
         rounded = ((single >> 16) & 1) + np.uint32(0x7FFF) + single
         return np.where(np.isnan(array), np.uint32(0x7FC0), rounded >> 16).astype(np.uint16)
+    narrow = np.ascontiguousarray(array.astype(_stored(name, array.dtype), copy=False))
+    size = narrow.dtype.itemsize
+    return narrow.view(np.uint8).reshape(*narrow.shape, size) if size > 8 else narrow.view(f"u{size}")
+
+
+def _stored(name: str, other: np.dtype[Any]) -> Any:
+    """numpy's type with the same bits; `other` of integers."""
     stored = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "c64": np.complex64, "c128": np.complex128}
     if name in FLOATS and name not in stored:
         raise NotEvaluatedError(f"bits of {name}")
-    narrow = np.ascontiguousarray(array.astype(stored.get(name, array.dtype), copy=False))
-    size = narrow.dtype.itemsize
-    return narrow.view(np.uint8).reshape(*narrow.shape, size) if size > 8 else narrow.view(f"u{size}")
+    return stored.get(name, other)
 
 
 def from_bits(bits: Array, name: str) -> Array:
     """The elements with these bits."""
     if name == "bf16":
         return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    stored = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "c64": np.complex64, "c128": np.complex128}
-    if name in FLOATS and name not in stored:
-        raise NotEvaluatedError(f"bits of {name}")
-    found = bits.view(stored.get(name, TYPES[name]))
+    found = bits.view(_stored(name, TYPES[name]))
     if name == "c128":
         found = found.reshape(found.shape[:-1])
     return found.astype(TYPES[name], copy=False)

@@ -20,12 +20,11 @@ from ..findings.settled import settled
 from ..pipeline import inspect
 from ..report import ComparedBy, Edit, Experiment, Finding, Fix, Report
 from .edited import captured_with, devices_of
-from .evaluated import evaluated_results
 from .measured import measured
 from .pricing import Prices, prices
 from .rewrites import rewrites
 from .suspects import RULE, obstacle, with_suspects
-from .values import Comparison, compared, for_numbers, is_finite
+from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
 from .verdict import CHANGED, judged
 
 MIN_SECONDS, MAX_SECONDS = 2.0, 20.0

@@ -1,14 +1,16 @@
-"""Equality of a changed program's numbers: by runs on CPU devices, with the same inputs."""
+"""Equality of a changed program's numbers: by runs on CPU devices with the same inputs, or in exact arithmetic."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
-from ..capture.model import Execution, OutputSummary
+from ..capture.model import Capture, Execution, OutputSummary
 from ..capture.protocol.request import Request
+from ..capture.validation import evaluated
 from ..ir.types import jax_type
 from ..report import Values
 
@@ -79,3 +81,29 @@ def _changes(pairs: list[tuple[OutputSummary, OutputSummary]]) -> Iterator[str]:
         elif _of_one(one, other) == "differ":
             norms = [each.projections[0] for each in (one, other) if each.projections is not None]
             yield f"{one.path}, its norm {norms[0]:.4g} → {norms[1]:.4g}" if len(norms) == 2 else one.path
+
+
+SECONDS = 10.0
+"""Seconds in which a program has to be evaluated."""
+
+DIGITS = 9
+"""Significant digits of the projections of an output that do not depend on the order of sums."""
+
+
+def evaluated_results(captured: Capture, case: Path) -> Execution | None:
+    """The results of a captured program, whose case is in a folder, as those of a run.
+
+    None where it was not evaluated, or is not what its source says.
+    """
+    validation, _ = evaluated(case, SECONDS, values=False)
+    if validation.status != "same" or len(validation.outputs) != len(captured.outputs):
+        return None
+    outputs = []
+    for output, value in zip(validation.outputs, captured.outputs, strict=True):
+        projections = output.projections
+        digest = None if projections is None else " ".join(f"{each:.{DIGITS}g}" for each in projections)
+        non_finite = int(output.path in validation.not_finite)
+        outputs.append(
+            OutputSummary(value.path, value.type, None, non_finite=non_finite, digest=digest, projections=projections)
+        )
+    return Execution(tuple(outputs))

@@ -10,7 +10,7 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.interpreter import interpreter_text
 from ..capture.model import PHASES, Capture, Execution, Subject, devices_text
 from ..report import Report
-from ..units import format_bytes, format_seconds, plural
+from ..units import format_bytes, format_seconds, listed, plural
 from ..values.elements import unequal_copies
 from ..values.gradients import wrong_gradients
 from .collective_rows import folded_names
@@ -21,7 +21,6 @@ from .tables.cost import unknown_text
 from .tables.reference import differing_text, equal_text
 from .validation import same_text, validation_lines
 
-MAX_NAMES = 3
 """Values that one line names."""
 
 
@@ -114,7 +113,7 @@ def attention(report: Report) -> Iterator[Cell]:
     gradients, validation = report.capture.gradients, report.capture.validation
     differing = folded_names(value.name for value in report.shardings if value.agrees is False)
     if differing:
-        names = _listed(differing)
+        names = listed(differing)
         differ = "differs" if len(differing) == 1 else "differ"
         yield Piece(f"{plural(len(differing), 'sharding')} {differ} from requested: {names}", "warning")
     nowhere = sum(not each.groups and not each.pairs for each in report.collectives)
@@ -126,13 +125,13 @@ def attention(report: Report) -> Iterator[Cell]:
     known = {found.subject for found in report.findings}
     first = [found for found in report.divergences if found.is_first and found.value not in known]
     if first and all(found.severity != "error" for found in report.findings):
-        names = _listed([f"{found.value} over {found.axis}" for found in first])
+        names = listed([f"{found.value} over {found.axis}" for found in first])
         yield Piece(f"declared equal on all devices, but values differ: {names}", "error")
     unequal = [report.probes[number] for number in unequal_copies(report.capture.probes)]
     if arguments := [value.label for value in unequal if value.probe.when == "argument"]:
-        yield Piece(f"devices hold different copies of {_listed(arguments)}", "error")
+        yield Piece(f"devices hold different copies of {listed(arguments)}", "error")
     elif unequal and not report.divergences and all(found.severity != "error" for found in report.findings):
-        yield Piece(f"devices hold different copies of {_listed([value.label for value in unequal])}", "error")
+        yield Piece(f"devices hold different copies of {listed([value.label for value in unequal])}", "error")
     if apart := differing_text(report):
         yield Piece(apart, "error")
     if reference is not None and reference.undefined is not None:
@@ -143,7 +142,7 @@ def attention(report: Report) -> Iterator[Cell]:
         yield from validation_lines(validation)
     if ran is not None and (bad := folded_names(output.path for output in ran.outputs if output.non_finite)):
         inputs = " on synthetic inputs" if ran.seeded_inputs else ""
-        yield Piece(f"not finite (NaN or infinity){inputs}: {_listed(bad)}", "warning" if inputs else "error")
+        yield Piece(f"not finite (NaN or infinity){inputs}: {listed(bad)}", "warning" if inputs else "error")
 
 
 def _left_out(count: int, what: str = "not compared") -> str:
@@ -189,8 +188,3 @@ def _ran(execution: Execution) -> str:
     if len(seconds) > 1:
         return f"ran {len(seconds)} times{inputs}, median {format_seconds(median(seconds))}"
     return f"ran once{inputs}, in {format_seconds(seconds[0])}" if seconds else f"ran{inputs}"
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return f"{', '.join(names[:MAX_NAMES])}{more}"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from ..capture.model import Validation
 from ..diff.validations import compare_validations
-from ..units import plural
+from ..units import listed, plural
 from .table import Piece
-from .validation import listed, validation_lines
+from .validation import MAX_OUTPUTS, validation_lines
 
 
 def pair_lines(before: Validation | None, after: Validation | None) -> Iterator[Piece]:
@@ -21,6 +21,8 @@ def pair_lines(before: Validation | None, after: Validation | None) -> Iterator[
     if pair.reason:
         yield Piece(f"A and B not compared by values: {pair.reason}", "warning")
     elif pair.differing:
-        yield Piece(f"A and B compute something else, off by {pair.error:.1g}: {listed(pair.differing)}", "error")
+        yield Piece(
+            f"A and B compute something else, off by {pair.error:.1g}: {listed(pair.differing, MAX_OUTPUTS)}", "error"
+        )
     else:
         yield Piece(f"A and B compute the same: {plural(pair.outputs, 'output')}, {pair.error:.0e}", "good")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..capture.model import Validation
-from ..units import format_seconds, plural
+from ..units import format_seconds, listed, plural
 from .table import Piece
 
 MAX_OUTPUTS = 5
@@ -36,7 +36,7 @@ def same_text(found: Validation) -> str:
     if found.kernels:
         text += f"; kernels not looked into: {', '.join(found.kernels)}"
     if found.not_finite:
-        text += f"; not finite (NaN or infinity) in both: {listed(found.not_finite)}"
+        text += f"; not finite (NaN or infinity) in both: {listed(found.not_finite, MAX_OUTPUTS)}"
     return text
 
 
@@ -78,9 +78,3 @@ def _difference(found: Validation) -> Iterator[Piece]:
 def time_text(found: Validation) -> str:
     """The time that it took."""
     return f"evaluated in {format_seconds(found.seconds)}"
-
-
-def listed(names: tuple[str, ...]) -> str:
-    """The first of some names, and how many more there are."""
-    more = f" and {len(names) - MAX_OUTPUTS} more" if len(names) > MAX_OUTPUTS else ""
-    return f"{', '.join(names[:MAX_OUTPUTS])}{more}"

@@ -48,11 +48,8 @@ class Operation:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """The names of its results, `%3` or `%3#0` and `%3#1`; none of more than one can believe, nor their types."""
-        try:
-            return result_names(self.head.results)
-        except ValueError:
-            return ()
+        """The names of its results; none of more than one can believe, nor their types."""
+        return self.head.names
 
     @cached_property
     def statement(self) -> Statement:

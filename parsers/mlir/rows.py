@@ -22,7 +22,7 @@ from .patterns import SDY_VALUE, STRING, TYPES, USE
 from .scan import spans_in
 from .sdy import Origins, PropagationStep, Sharding, ShardingRule
 from .sdy_parser import parse_axes, parse_each_origins, parse_propagation, parse_sharding_rule, parse_shardings
-from .statement import read_head, result_names
+from .statement import read_head
 from .structure import Aliases, BlockNode, Nest, Run
 from .types import MlirType
 
@@ -106,7 +106,7 @@ class FunctionRows:
     def _plain(self, span: Span, regions: tuple[int, ...], manual: tuple[str, ...]) -> ValueRow:
         """The row of an operation without regions."""
         head = read_head(self.text.source, span.start)
-        results = _names(head.results)
+        results = head.names
         colon = self._data.rfind(b" : ", head.end - 1, span.end)
         found = _TYPES.match(self._data, colon + 3, span.end) if colon >= 0 else None
         if found is None:
@@ -129,7 +129,7 @@ class FunctionRows:
         operation = Operation(self.text, nest.span, nest)
         types, shardings = _types(operation), self._read(nest.pieces, nest, b"sdy.sharding", parse_shardings)
         found = _LOCATION.search(self._data, nest.pieces[-1].start, nest.pieces[-1].end)
-        start, results, location = nest.span.start, _names(operation.head.results), _text(found[1]) if found else None
+        start, results, location = nest.span.start, operation.results, _text(found[1]) if found else None
         return ValueRow(
             start, results, operation.name, types, shardings, location, regions, manual, nest.pieces, nest, inside
         )
@@ -228,13 +228,6 @@ class FunctionRows:
                 return None if whole is None else whole.encode()
             return value[1]
         return None
-
-
-def _names(written: str) -> tuple[str, ...]:
-    try:
-        return result_names(written)
-    except ValueError:
-        return ()
 
 
 def _types(operation: Operation) -> tuple[MlirType, ...]:

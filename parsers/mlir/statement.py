@@ -67,6 +67,14 @@ class Head(NamedTuple):
     is_quoted: bool
     end: int
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its results, `%3` or `%3#0` and `%3#1`; none of more than one can believe."""
+        try:
+            return result_names(self.results)
+        except ValueError:
+            return ()
+
 
 @dataclass(frozen=True)
 class Statement:

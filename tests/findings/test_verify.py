@@ -9,7 +9,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.experiments import evaluated
+from shardscope.inspector.experiments import values
 from shardscope.inspector.experiments.edited import captured_with, diff_of, edited
 from shardscope.inspector.experiments.lab import Lab
 from shardscope.inspector.experiments.measured import measured
@@ -266,7 +266,7 @@ def test_changes_that_work(script: Path, function: str, rule: str, line: str) ->
 @pytest.mark.parametrize("by", sampled(["evaluation", "runs on CPUs"], 1))
 def test_numbers_for_another_target_are_compared_here(script: Path, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by != "evaluation":
-        monkeypatch.setattr(evaluated, "SECONDS", 0.0)
+        monkeypatch.setattr(values, "SECONDS", 0.0)
     request = Request(f"{script}:extreme", target="tpu:v5p:2x2x1")
     report = inspect(captured(request))
     assert report.capture.execution is None  # there is no such device

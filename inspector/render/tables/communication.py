@@ -10,7 +10,7 @@ from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...report.axes import AxisUse
 from ...report.call_sites import call_sites
-from ...units import format_bytes, format_seconds, plural
+from ...units import format_bytes, format_seconds, listed, plural
 from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, shown_parts, without_layers
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
@@ -21,7 +21,6 @@ SHOWN = {
     "stablehlo": " (as written; not partitioned)",
 }
 
-MAX_NAMES = 3
 """Arguments, or lines, that one row names."""
 
 
@@ -144,13 +143,13 @@ def _where(total: StrategyTotal, report: Report, layers: Collection[Path]) -> st
 def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> str:
     is_gradients = total.strategy == "gradient sync"
     if total.strategy == "input gathers" and total.arguments:
-        return _listed(folded_names(total.arguments))  # a module would be that of the operation that takes them
+        return listed(folded_names(total.arguments))  # a module would be that of the operation that takes them
     largest = sorted(total.collectives, key=lambda each: -(each.wire_bytes or 0) * (each.executions or 1))
     paths = [path for each in largest for path in modules_of(each, scalars=False)]
     if paths and all(path and path[0] != "*" for path in paths):
         return ", ".join(module_names(without_layers(paths, layers)))
     if total.arguments:
-        return _listed(folded_names(total.arguments))
+        return listed(folded_names(total.arguments))
     sites = call_sites(part.source for each in report.collectives for part in each.parts or (each,))
     lines: dict[str, dict[str, None]] = {}
     for each in largest:
@@ -160,17 +159,12 @@ def _places(total: StrategyTotal, report: Report, layers: Collection[Path]) -> s
             place = sites.get(part.source, part.source).own_text(report.script) or output_of(each, report)
             place = place or ("" if is_gradients else part.op_name or "")
             lines.setdefault(place, {})[SHORT_PASS[part.direction]] = None
-    return _listed([_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place])
+    return listed([_with_passes(place, [each for each in passes if each]) for place, passes in lines.items() if place])
 
 
 def _with_passes(place: str, passes: Sequence[str]) -> str:
     """`line 43 attention (bwd)`: a line of the forward pass alone has no word for it."""
     return place if not passes or list(passes) == [SHORT_PASS["forward"]] else f"{place} ({', '.join(passes)})"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return f"{', '.join(names[:MAX_NAMES])}{more}"
 
 
 def _uncounted_rows(report: Report, estimated: bool) -> Iterator[Row]:

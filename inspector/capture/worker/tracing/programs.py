@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import linecache
 import sys
 import tempfile
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jaxlib
@@ -32,7 +33,6 @@ from .causes import Settings, bound_values, jit_options, structure_of
 from .files import CaptureFile
 from .lowering import Lowering, plain_name
 from .origins import arguments_of, call_on_stack, context_axes, context_meshes, names_of, source_of, static_arguments_of
-from .sharing import Shared, shared
 from .wrapped import find_wrapped as find_wrapped
 
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
@@ -289,3 +289,27 @@ def _text(executable: Any) -> str:
 def _device_count(executable: Any) -> int:
     loaded = getattr(executable, "xla_executable", executable)
     return len(loaded.local_devices()) if loaded is not None else 0
+
+
+class Shared(NamedTuple):
+    """A program of several processes: how many, what it runs on, and what is equal where they run the same."""
+
+    processes: int
+    device_ids: tuple[int, ...]
+    fingerprint: str
+    stablehlo: bytes
+
+
+def shared(computation: Any) -> Shared | None:
+    """Return what several processes share of a program that JAX lowered; None for a program of one process alone."""
+    devices = partition_devices(computation)
+    processes = {device.process_index for device in devices}
+    if len(processes) < 2:
+        return None
+    operation = computation._hlo.operation
+    ids = tuple(int(device.id) for device in devices)
+    options = sorted(map(repr, getattr(computation, "_compiler_options_kvs", ())))
+    same = hashlib.sha256(operation.get_asm(enable_debug_info=False).encode())
+    same.update(repr((ids, options)).encode())
+    located = operation.get_asm(enable_debug_info=True)
+    return Shared(len(processes), ids, same.hexdigest()[:16], located.encode())
