@@ -34,7 +34,7 @@ def reference(captured: Captured, text: str, function: str = "fn") -> Reference:
     return capture.reference
 
 
-@pytest.mark.parametrize("sample", sampled(["megatron_mlp:grad", "fsdp_tp:grad"], 1))
+@pytest.mark.parametrize("sample", sampled(["data_parallel:grad", "megatron_mlp:grad", "fsdp_tp:grad"], 1))
 def test_samples_give_the_same_on_one_device(sample: str, captured: Captured) -> None:
     name, _, function = sample.partition(":")
     path = next(each.path for each in samples() if each.name == name)
@@ -91,7 +91,7 @@ fn_inputs = (x,)
 }
 
 
-@pytest.mark.parametrize("name", sampled(WRONG, 3, 1))
+@pytest.mark.parametrize("name", sampled(WRONG, 2, 1))
 def test_the_first_value_that_differs(name: str, captured: Captured) -> None:
     """The line is the one that is marked; programs of which a run on one device once was said to be equal."""
     text, factor = WRONG[name]
@@ -125,11 +125,11 @@ def test_a_mean_over_all_devices_is_that_of_one(captured: Captured) -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [
+    sampled([
         ("fn = mapped(lambda x: lax.ppermute(x, 'x', [(0, 1)]), in_specs=P('x'), out_specs=P('x'))", "does not run"),
         ("fn = lambda x: x * 2\nx = jnp.zeros((2 * mesh.size, 8))", "other arguments"),
         ("def fn(x):\n    return [x] * mesh.size", "other results"),
-    ],
+    ], 1, 1),
 )  # fmt: skip
 def test_what_cannot_be_run_on_one_device_says_so(text: str, reason: str, captured: Captured) -> None:
     found = reference(captured, f"{HEAD}{text}\nfn_inputs = (x,)\n")

@@ -95,6 +95,7 @@ def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) 
     assert sent[1] < 0.9 * sent[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.once
 def test_a_result_that_is_no_state_is_requested_as_it_is_computed(tmp_path: Path) -> None:
     """The program of a script that matters most is the one that is tried, though with the fix another one is."""
@@ -112,6 +113,7 @@ def test_a_result_that_is_no_state_is_requested_as_it_is_computed(tmp_path: Path
     assert [before.capture.chosen, after.chosen] == [("forward", 0), ("best", 0)]
 
 
+@pytest.mark.thorough
 @pytest.mark.once
 def test_moments_get_the_spec_of_their_parameter(tmp_path: Path) -> None:
     """A fix of its line, in a function that makes the layout of all of a state, divides its memory by 4 or more."""

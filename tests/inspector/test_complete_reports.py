@@ -82,7 +82,7 @@ def number_of(value: object) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
-@pytest.mark.parametrize("name", sampled(kept.names(), 14))
+@pytest.mark.parametrize("name", sampled(kept.names(), 8))
 def test_reports(name: str, request: pytest.FixtureRequest) -> None:
     report = inspect(kept.kept(name))
     compare(name, text_of(report), dict(sections(report, name)), request)

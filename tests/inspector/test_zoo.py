@@ -72,8 +72,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
     "name",
     sampled(
         WRITTEN,
-        ("nnx-mlp", "linen-scan", "equinox-mlp", "optax-zero", "moe-all-to-all"),
-        ("nnx-mlp", "equinox-mlp", "moe-all-to-all"),
+        ("nnx-mlp", "linen-scan", "equinox-mlp", "moe-all-to-all"),
+        ("nnx-mlp", "moe-all-to-all"),
     ),
 )
 def test_a_program_of_the_zoo(answers: Answers, name: str) -> None:

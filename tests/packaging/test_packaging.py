@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.sweeps import sampled
+
 pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
@@ -189,7 +191,7 @@ total_inputs = (jnp.arange(4.0),)
 }
 
 
-@pytest.mark.parametrize("kind", ["wheel", "editable"])
+@pytest.mark.parametrize("kind", sampled(["wheel", "editable"], 1))
 def test_a_project_with_packages_of_the_same_names(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     python = request.getfixturevalue("installed") if kind == "wheel" else Path(sys.executable)
     for name, text in PROJECT.items():

@@ -1,6 +1,7 @@
 """Steps of which devices do, or hold, less or more than was meant; and the same steps as they should be."""
 
 import json
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -120,8 +121,9 @@ CASES = {
 
 if __name__ == "__main__":
     found = {}
-    for name, (_, _, function, args) in CASES.items():
+    tried = dict(list(CASES.items())[:: int(sys.argv[1])])
+    for name, (_, _, function, args) in tried.items():
         report = shardscope.inspect(function, *args)
         found[name] = [(each.rule, each.subject) for each in report.findings if each.rule in RULES]
-    expected = {name: [(rule, subject)] if rule else [] for name, (rule, subject, *_) in CASES.items()}
+    expected = {name: [(rule, subject)] if rule else [] for name, (rule, subject, *_) in tried.items()}
     print(json.dumps([found, expected]))
