@@ -7,19 +7,7 @@ from dataclasses import replace
 
 from ...parsers.record import Record
 from ..diff.diff import Change, ChangeKind, Diff, Metric
-from ..diff.wording import (
-    SIGNS,
-    amount_text,
-    axes_words,
-    border_name,
-    border_text,
-    bytes_delta,
-    differences,
-    finding_text,
-    inside_text,
-    opcode_words,
-    transfer_text,
-)
+from ..diff.wording import SIGNS, amount_text, axes_words, bytes_delta, differences, opcode_words, transfer_text
 from ..units import known_sum
 from .collective_rows import SHORT_PASS
 
@@ -117,21 +105,6 @@ def _several(types: Iterable[str]) -> str:
     listed = list(types)
     shown = "; ".join(listed[:MAX_TYPES])
     return shown if len(listed) <= MAX_TYPES else f"{shown}; and {len(listed) - MAX_TYPES} more"
-
-
-def concern_rows(found: Diff) -> list[tuple[str, str, str]]:
-    """Findings: whether `added` or `removed`, which, and what they say."""
-    return [("removed" if change.after is None else "added", *finding_text(change)) for change in found.findings]
-
-
-def border_rows(found: Diff) -> list[tuple[str, str]]:
-    """Arguments and outputs, and how their shardings changed."""
-    return [(border_name(change), border_text(change)) for change in found.borders]
-
-
-def inside_rows(found: Diff) -> list[tuple[str, str]]:
-    """Values inside the program, and how their shardings changed."""
-    return [inside_text(change) for change in found.insides]
 
 
 def amount_rows(found: Diff) -> list[tuple[str, str]]:

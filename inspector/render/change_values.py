@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..capture.model import OutputSummary
 from ..diff.diff import Diff
@@ -14,12 +14,8 @@ MAX_VALUES = 40
 """Characters of an output's elements; of more, the norm is shown."""
 
 
-def value_rows(found: Diff) -> Sequence[tuple[str, str]]:
+def value_rows(found: Diff) -> Iterator[tuple[str, str]]:
     """The rows of compared outputs: the equal ones in one, then each that differs; none unless both sides were run."""
-    return list(_rows(found))
-
-
-def _rows(found: Diff) -> Iterator[tuple[str, str]]:
     values = found.values
     if values is None:
         return

@@ -40,11 +40,6 @@ class Function:
         return symbol(early[1].decode("utf-8", "replace") if early else self.attributes.get("sym_name", ""))
 
     @property
-    def visibility(self) -> str:
-        """`public`, `private` or `nested`; empty if nothing is written, which means public."""
-        return symbol(self.operation.attributes.get("sym_visibility", ""))
-
-    @property
     def attributes(self) -> Mapping[str, str]:
         """Its attributes as text, by name."""
         return readable(lambda: self.operation.attributes) or {}

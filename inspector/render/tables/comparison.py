@@ -8,18 +8,10 @@ from ...check.verdict import Verdict
 from ...diff.diff import Diff
 from ...diff.headline import headline
 from ...diff.targets import CauseRow, Comparison, is_compiled
+from ...diff.wording import border_name, border_text, finding_text, inside_text
 from ...report import Report
 from ...units import format_bytes, format_seconds, plural
-from ..change_rows import (
-    MAX_ROWS,
-    ChangeRow,
-    amount_rows,
-    border_rows,
-    change_rows,
-    changes_one_by_one,
-    concern_rows,
-    inside_rows,
-)
+from ..change_rows import MAX_ROWS, ChangeRow, amount_rows, change_rows, changes_one_by_one
 from ..change_values import value_rows
 from ..collective_rows import SHORT_PASS, cause_text, total_wire
 from ..table import Cell, Column, Piece, Role, Row, Table, titled
@@ -31,12 +23,13 @@ ROLES: dict[str, Role] = {"added": "added", "removed": "removed", "changed": "ch
 
 def diff_tables(found: Diff) -> Sequence[Table]:
     """All that have rows."""
+    borders = ((border_name(change), border_text(change)) for change in found.borders)
     tables = (
         communication(found, change_rows(found)),
         _facts("values", "Values of outputs", value_rows(found), "output"),
         _concerns(found),
-        _facts("borders", "Arguments and outputs", border_rows(found), "sharding"),
-        _facts("insides", "Inside the program", inside_rows(found), "sharding"),
+        _facts("borders", "Arguments and outputs", borders, "sharding"),
+        _facts("insides", "Inside the program", map(inside_text, found.insides), "sharding"),
         _facts("amounts", "Memory, time, operations", amount_rows(found), "row"),
     )
     return [table for table in tables if table.rows]
@@ -87,15 +80,16 @@ def _change_cells(row: ChangeRow) -> tuple[Cell, ...]:
 
 
 def _concerns(found: Diff) -> Table:
-    # A finding that came is bad news.
-    rows = [
-        Row((Piece(what, "removed" if kind == "added" else "added"), message), kind)
-        for kind, what, message in concern_rows(found)
-    ]
+    rows = []
+    for change in found.findings:
+        what, message = finding_text(change)
+        # A finding that came is bad news.
+        kind, opposite = ("removed", "added") if change.after is None else ("added", "removed")
+        rows.append(Row((Piece(what, ROLES[opposite]), message), kind))
     return Table("concerns", "Findings", titled("", ""), tuple(rows), heading="Findings", most=MAX_ROWS)
 
 
-def _facts(id: str, title: str, rows: Sequence[tuple[str, str]], unit: str) -> Table:
+def _facts(id: str, title: str, rows: Iterable[tuple[str, str]], unit: str) -> Table:
     columns, cells = titled("", ""), tuple(map(Row, rows))
     return Table(id, title, columns, cells, heading=title, most=MAX_ROWS, unit=unit)
 

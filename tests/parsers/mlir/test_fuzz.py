@@ -57,7 +57,7 @@ def look_at_everything(module: MlirModule) -> None:
     for function in module.functions:
         assert function.span.start in starts or module.problems
         with suppress(ParseError):
-            assert f"{function.name} {function.visibility}"
+            assert f"{function.name} {function.attributes}"
         with suppress(ParseError):
             for parameter in (*function.arguments, *function.results):
                 look_at_parameter(parameter)
