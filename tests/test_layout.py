@@ -283,7 +283,7 @@ CEILINGS = {
     "inspector/findings": 7990,
     "inspector/ir": 1550,
     "inspector/links": 200,
-    "inspector/render": 8300,
+    "inspector/render": 8250,
     "inspector/report": 1400,
     "inspector/selection": 380,
     "inspector/shardings": 3400,

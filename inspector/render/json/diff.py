@@ -19,7 +19,7 @@ from ...diff.outline import Transfer as OutlineTransfer
 from ...diff.pairing import Pair
 from ...diff.values import ValueComparison
 from ...diff.wording import differences
-from ..change_values import differing_text
+from ..change_rows import differing_text
 from .shaped import encoded, schema_of, shaped
 from .validation import Validation, validation_of
 

@@ -11,8 +11,7 @@ from ...diff.targets import CauseRow, Comparison, is_compiled
 from ...diff.wording import border_name, border_text, finding_text, inside_text
 from ...report import Report
 from ...units import format_bytes, format_seconds, plural
-from ..change_rows import MAX_ROWS, ChangeRow, amount_rows, change_rows, changes_one_by_one
-from ..change_values import value_rows
+from ..change_rows import MAX_ROWS, ChangeRow, amount_rows, change_rows, changes_one_by_one, value_rows
 from ..collective_rows import SHORT_PASS, cause_text, total_wire
 from ..table import Cell, Column, Piece, Role, Row, Table, titled
 
