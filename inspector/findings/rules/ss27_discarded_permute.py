@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from ....parsers.hlo import Instruction
@@ -14,8 +13,9 @@ from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
-from ..fixes.calls import Call, call_at
-from ..fixes.edits import Edits, extent, instead, together, without_call
+from ..fixes.calls import call_at
+from ..fixes.edits import together, without_call
+from ..fixes.permutations import permutation_text, with_permutation
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import certainty, compiled_to, in_hlo, is_compiled, place_in_hlo, saving
 from ..support.compiled_from import compiled_as, wholly_compiled
@@ -123,28 +123,6 @@ def _found(there: list[Collective]) -> Finding:
         fixes=advice(f"run {trips - 1} iterations, and the work of the last one after the loop"),
         saves=saving(*there),
     )
-
-
-def permutation_text(destinations: Sequence[int]) -> str:
-    """Return the pairs of a permutation of all devices as code, given where each device sends to."""
-    size, shift = len(destinations), destinations[0]
-    if all(to == (device + shift) % size for device, to in enumerate(destinations)):
-        return f"[(i, (i + {shift}) % {size}) for i in range({size})]"
-    return repr(list(enumerate(destinations)))
-
-
-def with_permutation(call: Call | None, text: str) -> Edits:
-    """Return a ppermute with other pairs; nothing where they are written elsewhere, as in a `partial`."""
-    if call is None:
-        return ()
-    file, node = call
-    given = [*node.args[2:3], *(keyword.value for keyword in node.keywords if keyword.arg == "perm")]
-    return instead((file, given[0]), text) if given and _is_inside(given[0], node) else ()
-
-
-def _is_inside(part: ast.expr, whole: ast.expr) -> bool:
-    inner, outer = extent(part), extent(whole)
-    return outer[:2] <= inner[:2] and inner[2:] <= outer[2:]
 
 
 RULE = Rule(
