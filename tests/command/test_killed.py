@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture import guarding
 
+from tests.sweeps import sampled
+
 pytestmark = [pytest.mark.once, pytest.mark.skipif(sys.platform != "linux", reason="looks for marks in /proc")]
 
 BUSY = """
@@ -60,7 +62,7 @@ def read(fifo: int) -> bytes:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", sampled(COMMANDS, ("run", "trace", "ranks --processes")))
 def test_all_ends(tmp_path: Path, fifo: int, command: str, number: signal.Signals) -> None:
     if number != signal.SIGKILL and command in ("run", "check"):
         pytest.skip("test_signals.py has it")

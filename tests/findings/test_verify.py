@@ -247,7 +247,7 @@ invarying = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="casts of 
             ("accumulated", "SS07", "+        before = lax.all_gather(a, 'x', tiled=True)"),
             ("twice_gathered", "SS03", "+mapped = partial(jax.shard_map, mesh=mesh, check_vma=True)"),
         ],
-        6,
+        4,
     ),
 )
 def test_changes_that_work(script: Path, function: str, rule: str, line: str) -> None:

@@ -15,6 +15,8 @@ from shardscope.tui.text_index import LineIndex
 from shardscope.tui.text_lines import TextLines
 from shardscope.tui.wrapping import rows_of
 
+from tests.sweeps import sampled
+
 from .conftest import Opened
 from .test_looks import kept
 
@@ -101,7 +103,7 @@ async def test_folding_on_the_screen(opened: Opened) -> None:
         await driver.until(lambda: "FileLocations" in driver.text)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("size", sampled([((80, 24),), ((120, 40),)], 1))
 async def test_wrapping_on_the_screen(opened: Opened, size: tuple[int, int]) -> None:
     async with opened(kept(), size=size) as driver:
         await driver.ready()
