@@ -92,7 +92,7 @@ def _validated(request: Request, seconds: float, kept: Path | None, cancellation
         validation, probes = evaluated(folder, seconds, cancellation)
         if validation.status == "differs" and not cancellation.cancelled:
             again = replace(request, case=str(folder), case_passes=True, live=False, probe="none", passes="")
-            if kept is not None:
+            if kept is not None and validation.outputs:
                 errors = [output.error for output in validation.outputs]
                 worst = errors.index(max(errors))
                 again = replace(again, case_evaluator=EVALUATOR, case_seconds=seconds, case_result=worst)

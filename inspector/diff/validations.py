@@ -28,6 +28,8 @@ def compare_validations(before: Validation | None, after: Validation | None) -> 
     for side, found in (("A", before), ("B", after)):
         if found.status == "not evaluated":
             return ValidatedPair(reason=f"{side} was not evaluated")
+        if found.reason:
+            return ValidatedPair(reason=f"{side} never ends")
     if [output.shape for output in before.outputs] != [output.shape for output in after.outputs]:
         return ValidatedPair(reason="the outputs have other shapes")
     error, differing = 0.0, []

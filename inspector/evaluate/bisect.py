@@ -16,7 +16,7 @@ from .case import Case
 from .collectives import OnDevices
 from .compare import TOLERANCE, compare, compare_whole, flat, results_of
 from .element_types import Array, Value
-from .errors import NotEvaluatedError
+from .errors import DeadlockError, NotEvaluatedError
 from .interpreter import Interpreter, Watch, place_of_frame
 
 MAX_EXECUTIONS = 64
@@ -72,6 +72,8 @@ class Search:
         if index not in self._known:
             try:
                 self._known[index] = self._evaluated(self.dumps[index].path)
+            except DeadlockError:
+                self._known[index] = True
             except NotEvaluatedError:
                 self._known[index] = None
         return self._known[index]

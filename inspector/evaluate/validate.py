@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from .bisect import Search
 from .case import Case, read_case
 from .compare import compare, folding_error, narrowest_folded, results_of
 from .element_types import TYPES
-from .errors import NotEvaluatedError
+from .errors import DeadlockError, NotEvaluatedError
 from .interpreter import Interpreter, place_of
 from .observed import Observer
 
@@ -42,6 +43,22 @@ def validate(folder: Path, seconds: float, observer: Observer | None = None) -> 
             observer.outputs(case.outputs, found)
         optimized = time.monotonic() - started - source
         outputs = compare(case, expected, found)
+    except DeadlockError as wait:
+        if program == "source" or before.doubtful or after.doubtful:
+            reason = f"{wait.reason}: they wait forever"
+            return Validation("not evaluated", reason=reason, place=wait.place, program=program, seconds=_since(started))
+        passed, _ = Search(folder, case, expected, before, folding_error(narrowest_folded(case)), deadline).run()
+        return Validation(
+            "differs",
+            devices=case.devices,
+            error=math.inf,
+            differing_pass=passed,
+            reason=wait.reason,
+            place=wait.place,
+            program=program,
+            compiler=case.compiler,
+            seconds=_since(started),
+        )
     except NotEvaluatedError as gap:
         return Validation("not evaluated", reason=gap.reason, place=gap.place, program=program, seconds=_since(started))
     error = max((output.error for output in outputs), default=0.0)

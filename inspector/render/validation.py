@@ -51,7 +51,10 @@ def _difference(found: Validation) -> Iterator[Piece]:
     wrong = [output for output in found.outputs if output.devices]
     of = f"{len(wrong)} of {plural(len(found.outputs), 'output')}"
     differ = "differs" if len(wrong) == 1 else "differ"
-    yield Piece(f"optimized program differs from the source in exact arithmetic: {of} {differ}", "error")
+    if found.reason:
+        yield Piece(f"optimized program never ends, which its source does: {found.reason} at {found.place}", "error")
+    else:
+        yield Piece(f"optimized program differs from the source in exact arithmetic: {of} {differ}", "error")
     for output in wrong[:MAX_OUTPUTS]:
         devices = f"{len(output.devices)} of {plural(found.devices, 'device')}"
         alike = ", all alike" if output.is_alike else ""

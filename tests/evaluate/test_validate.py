@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.events import decode
+from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.case import OPTIMIZED, PASSES, SOURCE
 from shardscope.inspector.capture.protocol.events import frame_of
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.validation import evaluated
 from shardscope.inspector.evaluate.validate import validate
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.validation import validation_lines
 from shardscope.samples.catalogue import samples
 
 pytestmark = pytest.mark.once
@@ -68,6 +71,44 @@ def test_a_lost_reduction_is_found_with_its_pass_and_instruction(case: Path) -> 
     assert (found.differing_pass.name, found.differing_pass.previous) == ("bad", "good")
     assert found.first is not None
     assert found.first.name == f"%{name}"
+
+
+def in_a_branch(text: str) -> str:
+    """The module in which only device 0 reaches the first reduction."""
+    match = REDUCED.search(text)
+    assert match is not None
+    _, _, typed = match[1].partition(" = ")
+    operand = match[3].partition(", ")[0]
+    reduction = match[0].strip().removeprefix("ROOT ").replace(f"%{match[2]} =", "ROOT %in_branch =", 1)
+    reduction = reduction.replace(match[3], "%branch_operand", 1).partition(", metadata=")[0]
+    branches = (
+        f"%reducing (branch_operand: {typed}) -> {typed} {{\n  %branch_operand = {typed} parameter(0)\n  {reduction}\n}}\n\n"
+        f"%other (other_operand: {typed}) -> {typed} {{\n  ROOT %other_operand = {typed} parameter(0)\n}}\n\n"
+    )
+    chosen = (
+        "  %branch_id = u32[] partition-id()\n  %branch_zero = u32[] constant(0)\n"
+        "  %is_first = pred[] compare(%branch_id, %branch_zero), direction=EQ\n"
+        f"{match[1]} conditional(%is_first, {operand}, {operand}), true_computation=%reducing, false_computation=%other"
+    )
+    text = text[: match.start()] + chosen + text[match.end() :]
+    return text.replace("\nENTRY ", f"\n{branches}ENTRY ", 1)
+
+
+def test_a_reduction_that_one_device_reaches_never_ends(case: Path) -> None:
+    right = (case / OPTIMIZED).read_text()
+    wrong = in_a_branch(right)
+    (case / OPTIMIZED).write_text(wrong)
+    (case / PASSES).mkdir()
+    for number, (text, passed) in enumerate(((right, "good"), (wrong, "bad"))):
+        (case / PASSES / f"module_0001.m.{number:04}.pipe.after_{passed}.before_next.txt").write_text(text)
+    found, _ = evaluated(case, 60)
+    assert (found.status, found.program, found.outputs) == ("differs", "optimized program", ())
+    assert "devices [1, 2, 3, 4, 5, 6, 7] do not take part" in found.reason
+    assert found.differing_pass is not None
+    assert found.differing_pass.name == "bad"
+    assert next(iter(validation_lines(found))).text.startswith("optimized program never ends, which its source does: ")
+    (error,) = (each for each in inspect(Capture(complete=True, validation=found)).findings if each.rule == "SS31")
+    assert error.message.startswith("the compiled program never ends after the pass bad: all-reduce")
 
 
 def test_memory_that_nothing_wrote_is_an_infinite_difference(case: Path) -> None:

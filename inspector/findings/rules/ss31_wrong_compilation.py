@@ -16,6 +16,11 @@ def check(report: Report) -> Iterator[Finding]:
     if found is None or found.status != "differs":
         return
     wrong = [output for output in found.outputs if output.devices]
+    subject = wrong[0].path if wrong else found.place
+    outputs = (
+        ("outputs", f"{len(wrong)} of {plural(len(found.outputs), 'output')} differ"),
+        ("devices", ", ".join(str(device) for output in wrong[:1] for device in output.devices)),
+    )
     passed, first = found.differing_pass, found.first
     by = "" if passed is None else f" after the pass {passed.name}"
     file, _, line = ("" if first is None else first.place).rpartition(":")
@@ -23,12 +28,13 @@ def check(report: Report) -> Iterator[Finding]:
     yield finding(
         RULE,
         FindingPlace("" if first is None else first.name, source),
-        f"the compiled program gives another {wrong[0].path}{by}: off by {found.error:.2g} of its largest element",
+        f"the compiled program gives another {subject}{by}: off by {found.error:.2g} of its largest element"
+        if wrong
+        else f"the compiled program never ends{by}: {found.reason} at {found.place}",
         confidence="proved",
-        subject=wrong[0].path,
+        subject=subject,
         evidence=(
-            ("outputs", f"{len(wrong)} of {plural(len(found.outputs), 'output')} differ"),
-            ("devices", ", ".join(map(str, wrong[0].devices))),
+            *(outputs if wrong else ()),
             ("first instruction", "not known" if first is None else f"{first.name} {first.place}".rstrip()),
             ("pass", "not known" if passed is None else f"{passed.name} in {passed.pipeline}"),
             ("compiler", found.compiler),

@@ -42,10 +42,10 @@ class ValidatedPass(Struct, frozen=True):
 class Validation(Struct, frozen=True):
     """The compiled program, compared in exact arithmetic with the program that the compiler was given.
 
-    Where it was not evaluated, `reason` says why, and `place` at which instruction of which `program`. `kernels` are
-    those that were taken as unknown functions. `rounding` is a type of constants whose rounding explains `error`, which
-    is null where it is infinite. `not_finite` are outputs that are so in the source, `reproduction` is the folder with
-    the files that show a difference.
+    Where it was not evaluated, or differs because it never ends, `reason` says why, and `place` at which instruction of
+    which `program`. `kernels` are those that were taken as unknown functions. `rounding` is a type of constants whose
+    rounding explains `error`, which is null where it is infinite. `not_finite` are outputs that are so in the source,
+    `reproduction` is the folder with the files that show a difference.
     """
 
     status: Literal["same", "differs", "not evaluated"]
