@@ -45,6 +45,9 @@ MIN_ELEMENTS = 1024
 MIN_FLOPS = 0.01
 """Share of the chosen program's operations from which another one computes, and does not only fill or print."""
 
+MAX_COPIED = 1 << 28
+"""Bytes of arguments of all programs that are copied, since a script donates them or lets them go."""
+
 MIN_SECONDS = 2.0
 """Seconds without a new program after which it does; or half of the time until the last, if that is longer."""
 
@@ -102,6 +105,7 @@ class _Observer:
     finish: Callable[[_Observer], NoReturn]
     seen: dict[int, _Seen] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    copied: int = 0
     around: Call | None = None
     mapped: Call | None = None
     operation: tuple[Any, Any, Any] = (None, (), {})
@@ -166,7 +170,7 @@ class _Observer:
             call = None
         if call is None and program.internal:
             call = self.mapped or self._operation_that_sends(executable)
-        call = None if call is None else _weakly(call)
+        call = None if call is None else self._weakly(call)
         place = (program.name, self.counts[program.name])
         self.counts[program.name] += 1
         self.seen[program.number] = _Seen(program, place, call, Context.current(), executable, self.mapped is not None)
@@ -193,6 +197,17 @@ class _Observer:
         if self.since >= MIN_CALLS and time.monotonic() - self.newest > patience:
             self.is_over = True
             self.finish(self)
+
+    def _weakly(self, call: Call) -> Call:
+        """The call, whose arrays it copies while they are not too many, and does not keep."""
+        import jax
+
+        given = (call.args, dict(call.kwargs))
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(given) if _is_array(leaf))
+        is_copied = self.copied + size <= MAX_COPIED
+        self.copied += size if is_copied else 0
+        args, kwargs = jax.tree.map(lambda leaf: _Weak(leaf, is_copied) if _is_array(leaf) else leaf, given)
+        return call._replace(args=args, kwargs=kwargs)
 
     def _operation_that_sends(self, executable: Any) -> Call | None:
         """The call of an operation outside of jit, where devices communicate in it."""
@@ -256,33 +271,26 @@ def _sent(executable: Any) -> int:
 
 
 class _Weak:
-    """An array that the script may let go, and its type."""
+    """An array that the script may let go, its type, and a copy if there is one."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, is_copied: bool) -> None:
         import jax
 
         self.array = weakref.ref(array)
+        self.copy = jax.device_put(array, may_alias=False) if is_copied else None
         sharding = array.sharding if array.committed else None
         self.type = jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
 
     def value(self) -> Any:
-        """The array, or its type where it is gone."""
+        """The array; where it is gone, its copy, or else its type."""
         array = self.array()
-        return self.type if array is None or array.is_deleted() else array
+        if array is not None and not array.is_deleted():
+            return array
+        return self.type if self.copy is None else self.copy
 
 
-def _weakly(call: Call) -> Call:
-    """The call of a jitted function, whose arrays it does not keep."""
-    import jax
-
-    from .wrappers import is_jitted
-
-    if not is_jitted(call.function):
-        return call
-    args, kwargs = jax.tree.map(
-        lambda leaf: _Weak(leaf) if type(leaf).__name__ == "ArrayImpl" else leaf, (call.args, dict(call.kwargs))
-    )
-    return call._replace(args=args, kwargs=kwargs)
+def _is_array(leaf: Any) -> bool:
+    return type(leaf).__name__ == "ArrayImpl"
 
 
 def _revived(call: Call) -> tuple[tuple[Any, ...], Mapping[str, Any]]:

@@ -223,8 +223,9 @@ def fingerprint(array: Any, largest: int = MAX_PRODUCT) -> dict[str, Any]:
         return found
     wide = np.nan_to_num(array.astype(np.float64).ravel())
     random = np.random.default_rng(0)
-    products = [float(wide @ random.standard_normal(wide.size)) for _ in range(2)]
-    norm = float(np.linalg.norm(wide))
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = [float(wide @ random.standard_normal(wide.size)) for _ in range(2)]
+        norm = float(np.linalg.norm(wide))
     return {**found, "projections": (norm, *products)} if all(map(math.isfinite, (norm, *products))) else found
 
 
