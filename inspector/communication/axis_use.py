@@ -24,6 +24,9 @@ _CONTAINER = re.compile(rf"(?:(?:\.|\[')(?:{'|'.join(PARAMETERS)})(?:'\]|(?=[.\[
 MOST = 0.5
 """Share of the bytes over an axis that shards batch and parameters from which it is used for these."""
 
+MUCH = 0.25
+"""Share of the bytes over such an axis from which sums of activations say that the batch does not keep it."""
+
 OF_DATA_PARALLELISM = ("weight gathers", "gradient sync", "averages", "reductions", "scalar reductions")
 
 
@@ -107,8 +110,9 @@ def _problem(parts: Sequence[Part], runs: Sequence[Run], whole: Counter[str], sh
     if not parts:
         return "shards no argument"
     planned = sum(run.share for run in runs if run.strategy in OF_DATA_PARALLELISM)
-    if {"batch", "parameters"} <= names and runs and planned < MOST:
-        return f"the batch loses it to weights: {1 - planned:.0%} moves activations"
+    lost = sum(run.share for run in runs if run.strategy == "tensor parallelism")
+    if {"batch", "parameters"} <= names and planned < MOST and lost >= MUCH:
+        return f"the batch loses it to weights: {lost:.0%} is tensor parallelism"
     state = sharded["optimizer state"] / whole["optimizer state"] if whole["optimizer state"] else None
     parameters = sharded["parameters"] / whole["parameters"] if whole["parameters"] else 0.0
     if state is not None and state < parameters / 2:

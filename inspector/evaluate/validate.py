@@ -46,7 +46,9 @@ def validate(folder: Path, seconds: float, observer: Observer | None = None) -> 
     except DeadlockError as wait:
         if program == "source" or before.doubtful or after.doubtful:
             reason = f"{wait.reason}: they wait forever"
-            return Validation("not evaluated", reason=reason, place=wait.place, program=program, seconds=_since(started))
+            return Validation(
+                "not evaluated", reason=reason, place=wait.place, program=program, seconds=_since(started)
+            )
         passed, _ = Search(folder, case, expected, before, folding_error(narrowest_folded(case)), deadline).run()
         return Validation(
             "differs",
