@@ -45,10 +45,7 @@ def validate(folder: Path, seconds: float, observer: Observer | None = None) -> 
         outputs = compare(case, expected, found)
     except DeadlockError as wait:
         if program == "source" or before.doubtful or after.doubtful:
-            reason = f"{wait.reason}: they wait forever"
-            return Validation(
-                "not evaluated", reason=reason, place=wait.place, program=program, seconds=_since(started)
-            )
+            return _not_evaluated(NotEvaluatedError(f"{wait.reason}: they wait forever", wait.place), program, started)
         passed, _ = Search(folder, case, expected, before, folding_error(narrowest_folded(case)), deadline).run()
         return Validation(
             "differs",
@@ -62,7 +59,7 @@ def validate(folder: Path, seconds: float, observer: Observer | None = None) -> 
             seconds=_since(started),
         )
     except NotEvaluatedError as gap:
-        return Validation("not evaluated", reason=gap.reason, place=gap.place, program=program, seconds=_since(started))
+        return _not_evaluated(gap, program, started)
     error = max((output.error for output in outputs), default=0.0)
     not_finite = tuple(
         output.path
@@ -100,6 +97,10 @@ def validate(folder: Path, seconds: float, observer: Observer | None = None) -> 
         )
     differing_pass, first = Search(folder, case, expected, before, folding_error(folded), deadline).run()
     return replace(validation, status="differs", differing_pass=differing_pass, first=first, seconds=_since(started))
+
+
+def _not_evaluated(gap: NotEvaluatedError, program: str, started: float) -> Validation:
+    return Validation("not evaluated", reason=gap.reason, place=gap.place, program=program, seconds=_since(started))
 
 
 def _since(started: float) -> float:

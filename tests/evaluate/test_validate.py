@@ -82,7 +82,8 @@ def in_a_branch(text: str) -> str:
     reduction = match[0].strip().removeprefix("ROOT ").replace(f"%{match[2]} =", "ROOT %in_branch =", 1)
     reduction = reduction.replace(match[3], "%branch_operand", 1).partition(", metadata=")[0]
     branches = (
-        f"%reducing (branch_operand: {typed}) -> {typed} {{\n  %branch_operand = {typed} parameter(0)\n  {reduction}\n}}\n\n"
+        f"%reducing (branch_operand: {typed}) -> {typed} {{\n  %branch_operand = {typed} parameter(0)\n"
+        f"  {reduction}\n}}\n\n"
         f"%other (other_operand: {typed}) -> {typed} {{\n  ROOT %other_operand = {typed} parameter(0)\n}}\n\n"
     )
     chosen = (

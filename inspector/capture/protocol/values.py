@@ -324,7 +324,8 @@ class Validation:
     """The compiled program evaluated in exact arithmetic, and compared with the program before compilation.
 
     `error` is the largest of all outputs. Where it was not evaluated, `reason` says why, `place` at which instruction,
-    and `program` in which of the two; where it differs, they say why it never ends, if it does not. `kernels` are those that were evaluated as unknown functions of their operands.
+    and `program` in which of the two; where it differs, they say why it never ends, if it does not. `kernels` are those
+    that were evaluated as unknown functions of their operands.
     `rounding` is a narrow type of constants that the compiler folded, where their rounding explains the error.
     `not_finite` are outputs of the source with NaN or infinity. `compiler` is the version of the compiler, and
     `reproduction` the folder with the files that show a difference; `reduced` says how much smaller its program is.
