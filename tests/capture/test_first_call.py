@@ -252,13 +252,13 @@ PROGRAMS = """
 
 @pytest.mark.once
 def test_the_costliest_program(captured: Captured) -> None:
-    """The loop is left when it only repeats what it has done; arguments that were donated since have random values."""
+    """The loop is left when it only repeats what it has done; arguments that were donated since have their values."""
     capture = captured(PROGRAMS.format(steps=10**9, then=""), "", name="train.py")
     assert capture.failure is None
     assert capture.subject is not None
     assert capture.subject.function == "step"
     assert capture.execution is not None
-    assert capture.execution.seeded_inputs
+    assert not capture.execution.seeded_inputs
     others = {each.name: each for each in capture.others}
     assert others["evaluate"].calls == 1
     assert others["evaluate"].call is not None
@@ -407,16 +407,19 @@ DONATED = """
     def step(w, x):
         return w + jnp.sum(x)
 
-    w = jnp.ones((8, 8))
+    w = jnp.ones((8, SIZE))
     for _ in range(3):
         w = step(w, jnp.ones((4,)))
 """
 
 
-def test_what_a_wrapper_donates_has_random_values(captured: Captured) -> None:
-    """The arrays of the call are kept by the wrapper, but gone."""
+@pytest.mark.parametrize(("size", "is_copied"), [(8, True), (8_400_000, False)])
+def test_what_a_wrapper_donates(captured: Captured, size: int, is_copied: bool) -> None:
+    """The arrays of the call are kept by the wrapper, but gone: small ones were copied, others have random values."""
     pytest.importorskip("equinox")
-    capture = captured(DONATED, "")
+    capture = captured(DONATED.replace("SIZE", str(size)), "")
     assert capture.failure is None
     assert capture.execution is not None
-    assert capture.execution.seeded_inputs
+    assert capture.execution.seeded_inputs is not is_copied
+    (result,) = (each for each in capture.execution.outputs if each.type == f"f32[8,{size}]")
+    assert (result.minimum == result.maximum == 5) is is_copied

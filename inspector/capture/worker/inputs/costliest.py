@@ -199,12 +199,19 @@ class _Observer:
             self.finish(self)
 
     def _weakly(self, call: Call) -> Call:
-        """The call, whose arrays it copies while they are not too many, and does not keep."""
+        """The call, whose arrays it copies while they are not too many, and does not keep.
+
+        A wrapper wants arrays, of which jit takes types as well: then it is kept as it is.
+        """
         import jax
+
+        from .wrappers import is_jitted
 
         given = (call.args, dict(call.kwargs))
         size = sum(leaf.nbytes for leaf in jax.tree.leaves(given) if _is_array(leaf))
         is_copied = self.copied + size <= MAX_COPIED
+        if not is_copied and not is_jitted(call.function):
+            return call
         self.copied += size if is_copied else 0
         args, kwargs = jax.tree.map(lambda leaf: _Weak(leaf, is_copied) if _is_array(leaf) else leaf, given)
         return call._replace(args=args, kwargs=kwargs)
