@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ...parsers.hlo import Instruction
+from ...parsers.hlo import HloType, Instruction
 from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF
 from ..collectives.context import context_of
@@ -69,7 +69,7 @@ class Judge:
         self.is_differentiated = context_of(program).differentiated
         self.weights = weights_of(program) if self.is_differentiated else frozenset[str]()
         self._directions_of: dict[Instruction, frozenset[Pass]] = {}
-        self._takers = Ends(flow.flow, MOVES | POINTWISE, self._passes_of_taker)
+        self._takers = Ends(flow.flow, MOVES | POINTWISE, self._passes_of_taker, lambda use: not self._updates(use))
         self._sent_by: dict[Instruction, Mapping[Instruction, None]] = {}
         # What was found out about what a collective takes ends the walks of those that take what is made of it.
         self._is_product: dict[Instruction, bool] = {}
@@ -181,6 +181,8 @@ class Judge:
         """A gradient is summed for an output or the optimizer; partial sums of other products go on from there."""
         if self.flow.is_placed(operand):
             return "resharding"
+        if self._is_updated(operand):
+            return "averages"
         if "backward" in directions:
             takers = frozenset[Pass | None]().union(*map(self._takers.of, self.flow.values(result)))
             # The gradient of an activation is what products of the backward pass take, and in the end the table's.
@@ -195,13 +197,33 @@ class Judge:
 
     def _passes_of_taker(self, use: HloUse | Output | None) -> Iterator[Pass | None]:
         """The passes in which a value is taken, and None for a product of the backward pass."""
-        if isinstance(use, Output):
+        if isinstance(use, Output) or (use is not None and self._updates(use)):
             yield "unknown"
         elif use is not None and self.flow.flow.does(use) is not Does.INDEX:
             taken = self._directions(use.instruction)
             yield from taken
             if "backward" in taken and self._is_a_product(use.instruction):
                 yield None
+
+    def _updates(self, use: HloUse) -> bool:
+        """Return whether it combines a value, element by element, with a weight of the same size: as optimizers do."""
+        type = use.instruction.type
+        if not self.weights or self.flow.work.of(use.instruction) != "elementwise" or array_type(type).elements == 1:
+            return False
+        operands = self.flow.operands(use.instruction)
+        return any(self._is_weight(each, type) for position, each in enumerate(operands) if position != use.position)
+
+    def _is_updated(self, operand: Place) -> bool:
+        """Return whether a value is a weight that was updated."""
+        made = self.flow.maker(operand)
+        is_elementwise = self.flow.work.of(made) == "elementwise" or made.opcode == "fusion"
+        return is_elementwise and any(self._is_weight(each, made.type) for each in self.flow.operands(made))
+
+    def _is_weight(self, operand: Place, type: HloType) -> bool:
+        """Return whether an operand is a weight of the same size, as it is when the program or a loop of it begins."""
+        made = self.flow.maker(operand)
+        is_argument = made.opcode == "parameter" and made.computation.is_entry and made.op_name in self.weights
+        return is_argument and array_type(made.type).dims == array_type(type).dims
 
     def _is_reduced_further(self, result: Place) -> bool:
         """Return whether each device reduces a sum to a gradient, as that of a norm's scale over all positions."""

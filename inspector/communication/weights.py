@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..capture.model import Capture, Value
 from ..dataflow.graph import Output
-from ..dataflow.jaxpr import At, global_flow_of
+from ..dataflow.jaxpr import At, GlobalFlow, global_flow_of
 from ..dataflow.meaning import POINTWISE, SAME
 from ..dataflow.walks import forward
 from ..ir.derived import derived
-from ..ir.jaxpr_text import JaxprText
 from ..ir.program import Program
 from ..ir.pytree_paths import Leaf, counterparts
 
@@ -25,25 +24,41 @@ MAX_VALUES = 100_000
 def weights_of(program: Program) -> frozenset[str]:
     """Return the paths of the arguments that are trained, by what becomes of them, and by paths and types."""
     capture, text = program.capture, program.jaxpr
-    updated = _updated(text, capture) if text is not None else ()
-    return frozenset(updated).union(like_results(capture.arguments, capture.outputs))
+    if text is None:
+        return frozenset(like_results(capture.arguments, capture.outputs))
+    flow = global_flow_of(text)
+    backward = [place for place in text.equations if flow.is_backward(place)]
+    gradients = [At(place.jaxpr, output.name) for place in backward for output in place.equation.outputs]
+    results = flow.jaxprs[0].outputs if gradients else ()
+
+    def is_trained(number: int) -> bool:
+        """Return whether a result may be made of gradients."""
+        makers = (
+            flow.makers(At(0, results[number]), lambda _: False) if len(results) == len(capture.outputs) else backward
+        )
+        return any(map(flow.is_backward, makers))
+
+    like = like_results(capture.arguments, capture.outputs, is_trained if gradients else lambda _: True)
+    return frozenset(_updated(flow, gradients, capture)).union(like)
 
 
-def like_results(arguments: Sequence[Value], outputs: Sequence[Value]) -> set[str]:
+def like_results(
+    arguments: Sequence[Value], outputs: Sequence[Value], is_trained: Callable[[int], bool] = lambda _: True
+) -> set[str]:
     """Return the arguments that are updated in place, or that a result is like: their gradient, or their new value."""
     leaves = ([Leaf(each.path, each.type) for each in values] for values in (arguments, outputs))
-    found = {arguments[number].path for choices in counterparts(*leaves).values() for number in choices}
-    return found | {each.path for each in arguments if each.type.startswith(REF)}
+    known = counterparts(*leaves)
+    chosen = [number for result, each in known.items() if is_trained(result) for number in each]
+    return {arguments[number].path for number in chosen} | {
+        each.path for each in arguments if each.type.startswith(REF)
+    }
 
 
-def _updated(text: JaxprText, capture: Capture) -> Iterator[str]:
+def _updated(flow: GlobalFlow, gradients: Sequence[At], capture: Capture) -> Iterator[str]:
     """Arguments that become a result of their type elementwise, together with a result of the backward pass."""
-    flow = global_flow_of(text)
     inputs = flow.jaxprs[0].inputs if flow.jaxprs else ()
     if len(inputs) != len(capture.arguments):
         return
-    backward = [place for place in text.equations if flow.is_backward(place)]
-    gradients = [At(place.jaxpr, output.name) for place in backward for output in place.equation.outputs]
     updates = forward(flow, gradients, SAME | POINTWISE, carried=True, limit=MAX_VALUES)
     types = {(each.path[0], capture.outputs[each.path[0]].type) for each in updates.outputs if _is_in(each, capture)}
     wanted = {type for _, type in types}

@@ -24,6 +24,9 @@ MAX_VALUES = 400
 MAX_FOLLOWED = 2_000
 """The same of one that goes into fusions."""
 
+MAX_MOVES = 60
+"""Steps from a value within loops to the argument that it is moved from."""
+
 MAX_STEPS = 20
 """Steps from an array to the constant that it is filled with."""
 
@@ -97,6 +100,17 @@ class ValueFlow:
                 if before not in seen:
                     seen.add(before)
                     waiting.append((before, is_moved and kind != "elementwise"))
+
+    def maker(self, place: Place) -> Instruction:
+        """The argument that a value is moved from, also of a loop that begins with it, or else what computes it."""
+        for _ in range(MAX_MOVES):
+            kind = self.work.of(place.instruction)
+            root = self._fused_root(place) if kind in ("contraction", "other") else None
+            before = self._before(place) if root is None else [root]
+            if not before or kind == "elementwise" or (root is None and kind in ("contraction", "other")):
+                break
+            place = before[0]
+        return place.instruction
 
     def is_placed(self, start: Place) -> bool:
         """Return whether a value is zero except for the part that each device writes."""

@@ -79,11 +79,19 @@ def forward(
 
 
 class Ends(Generic[V, U, T]):
-    """Descriptions, by a function, of uses behind operations of some classes, and of the program's results."""
+    """Descriptions, by a function, of the program's results, and of uses behind operations of some classes, less those
+    that a predicate refuses."""
 
-    def __init__(self, graph: Graph[V, U], through: Does, describe: Callable[[U | Output | None], Iterable[T]]) -> None:
+    def __init__(
+        self,
+        graph: Graph[V, U],
+        through: Does,
+        describe: Callable[[U | Output | None], Iterable[T]],
+        keeps: Callable[[U], bool] = lambda _: True,
+    ) -> None:
         self._graph = graph
         self._through = through
+        self._keeps = keeps
         self._describe = describe
         self._of: dict[V, frozenset[T]] = {}
 
@@ -131,7 +139,7 @@ class Ends(Generic[V, U, T]):
                 described.update(self._describe(use))
             elif not isinstance(use, AnyUse):
                 yield use
-            elif self._graph.does(cast("U", use)) & ~self._through:
+            elif self._graph.does(cast("U", use)) & ~self._through or not self._keeps(cast("U", use)):
                 described.update(self._describe(cast("U", use)))
             else:
                 yield from self._graph.after(cast("U", use))
