@@ -308,7 +308,9 @@ def explain_no_mesh(problem: Problem, said: re.Match[str]) -> Reason:
 def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
     """Explain a tuple of shardings with too few or too many entries."""
     has, wants = int(said["has"]), int(said["wants"])
-    what = next((name for name in KEYWORDS if name in said["what"] or name in said[0]), "in_shardings")
+    what = next((name for name in KEYWORDS if name in said["what"] or name in said[0]), None)
+    if what is None:
+        return _explain_list(problem, said["what"].strip(), has, wants)
     candidates = []
     at_path = re.search(rf"{what}((?:\[\d+\])+)", problem.said)
     path = [int(each) for each in re.findall(r"\d+", at_path[1])] if at_path else []
@@ -340,6 +342,34 @@ def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
     count = "arguments" if "in_" in what else "results"
     title = f"{what} has {has} entries for {wants} {count}"
     return Reason(title, what, (StoryStep(f"the function has {wants} {count}", problem.place),), tuple(candidates))
+
+
+def _explain_list(problem: Problem, what: str, has: int, wants: int) -> Reason:
+    """Explain a list in a tree of shardings, as `device_put` takes it, that is not as long as that in the value."""
+    path = re.search(rf"at key path\s+{re.escape(what)}(\S*)", problem.said)
+    keys = re.findall(r"\['([^']*)'\]|\.(\w+)", path[1]) if path else []
+    named = next((one or other for one, other in reversed(keys)), "")
+    candidates = []
+    for file, node in problem.nodes:
+        pairs = zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ()
+        for key, value in pairs:
+            is_it = isinstance(key, ast.Constant) and key.value == named and isinstance(value, ast.List | ast.Tuple)
+            if not is_it or not isinstance(value, ast.List | ast.Tuple) or not len(value.elts) == has > 0:
+                continue
+            last = extent(value.elts[-1])[2:]
+            if has < wants:
+                source = problem.source(file)
+                written = ast.get_source_segment("" if source is None else source.text(), value.elts[-1])
+                text = f", {written or ast.unparse(value.elts[-1])}" * (wants - has)
+                title = f"give the other {wants - has} of {named!r} the shardings of the last"
+                candidates.append(Candidate(title, (Edit(file, *last, *last, text),)))
+            elif wants:
+                kept = extent(value.elts[wants - 1])[2:]
+                title = f"leave out the shardings of the last {has - wants} of {named!r}, which the value does not have"
+                candidates.append(Candidate(title, (Edit(file, *kept, *last, "," if wants == 1 else ""),)))
+    place = f" at {path[1]}" if path and path[1] else ""
+    title = f"the tree of shardings has {plural(has, 'entry')}{place}, where the value has {wants}"
+    return Reason(title, named, (StoryStep(f"the value has {wants}{place}", problem.place),), tuple(candidates))
 
 
 def _along(problem: Problem, file: str, node: ast.expr, path: Sequence[int]) -> Iterator[ast.expr]:

@@ -86,6 +86,10 @@ PROGRAMS = {
     "stencil_of_rolls": ("return lax.concatenate(", "optimization_barrier([lax.pad(u, 0.0, [(by - n, 0, 0)]), lax"),
     "metrics_of_shards": ("print(make_eval(net)", """"acc": jax.lax.pmean(acc, 'batch')}"""),
     "flat_devices": ("Mesh(jax.devices()", "mesh = Mesh(numpy.array(jax.devices()).reshape(-1, 2), "),
+    "shardings_of_layers": (
+        "jax.device_put(init(",
+        '"head": [{"w": P(None, "data"), "b": P()}, {"w": P(None, "data"), "b": P()}]',
+    ),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""
