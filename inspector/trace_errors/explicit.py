@@ -6,12 +6,15 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, instead, together, with_keyword
+from ..findings.fixes.specs import SPECS
 from ..report import Explanation, Fix, StoryStep
 from .explicit_specs import SPEC, Spec, axes_text, spec_of, spec_of_type, text_of, tuples, without
 from .failed import Failed
 from .operands import conditions_of, failing, indices_of, operands, resharded, resharded_at, shardings
 from .operations import with_out_sharding
+from .problem import entries_of, trimmed
 
 ALIKE = re.compile(
     r"(All operands|select cases) (?:should|must) have the same shardings?[.,] ?[Gg]ot"
@@ -146,13 +149,26 @@ def explain_constraint(failed: Failed, said: re.Match[str]) -> Explanation:
         StoryStep(f"the value is sharded as {text_of(given)}", failed.place),
         StoryStep(f"the constraint says {text_of(wanted)}", failed.place),
     )
+    calls = list(failed.calls(("with_sharding_constraint",)))
     fixes = [
         Fix(f"reshard it to {text_of(wanted)}", instead((file, call.func), "jax.sharding.reshard"))
-        for file, call in failed.calls(("with_sharding_constraint",))
+        for file, call in calls
     ]
+    if any(given[:1]) and not any(wanted):  # a batch, as a rule
+        fixes = [*(fix for found in calls for fix in _as_it_is(found, given, wanted)), *fixes]
     return Explanation(
         "with_sharding_constraint does not reshard over explicit axes: it only compares", steps, tuple(fixes)
     )
+
+
+def _as_it_is(found: tuple[str, ast.Call], given: Spec, wanted: Spec) -> Iterator[Fix]:
+    """A constraint that says how its value is sharded, which keeps the first dimension sharded."""
+    file, call = found
+    for node in (each for argument in call.args[1:] for each in ast.walk(argument)):
+        entries = entries_of(node) if isinstance(node, ast.Call) and name_of(node.func) in SPECS else None
+        if isinstance(node, ast.Call) and entries is not None and trimmed(entries) == trimmed(wanted):
+            text = f"{ast.unparse(node.func)}{text_of(given)[1:]}"
+            yield Fix(f"keep it as it is: {text_of(given)}", instead((file, node), text))
 
 
 def explain_reshape(failed: Failed, said: re.Match[str]) -> Explanation:

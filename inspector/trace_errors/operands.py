@@ -93,9 +93,9 @@ def indices_of(failed: Failed) -> Iterator[Placed]:
                 yield from ((file, each) for each in several if not isinstance(each, ast.Slice | ast.Constant))
 
 
-def failing(failed: Failed) -> Iterator[Placed]:
-    """Yield the innermost expression of the user's that failed."""
-    for frame in failed.failure.stack[:1]:
+def failing(failed: Failed, depth: int = 0) -> Iterator[Placed]:
+    """Yield the innermost expression of the user's that failed, or one of the calls that it is in."""
+    for frame in failed.failure.stack[depth : depth + 1]:
         there = (frame.line, frame.column, frame.end_line, frame.end_column)
         for node in nodes_of(failed.program, frame.file):
             if isinstance(node, ast.expr) and extent(node) == there:

@@ -14,12 +14,12 @@ from ..capture.model import Capture
 from ..capture.protocol.events import StackFrame
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, Placed, extent
+from ..findings.fixes.specs import SPECS
 from ..ir.program import Program, SourceFile, file_on_disk
 from ..report import Edit, SourcePosition
 from .explicit_specs import Spec
 from .trying import Run, Texts
 
-SPECS = ("P", "PartitionSpec")
 ARRAYS = ("array", "tracer", "host", "deleted")
 
 

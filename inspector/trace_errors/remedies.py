@@ -17,7 +17,7 @@ from ..capture.protocol.events import StackFrame
 from ..experiments.edited import applied
 from ..ir.program import Program, file_on_disk
 from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
-from . import mesh_sizes, modes, partitioning, placement, renamed, script_specs, sizes
+from . import function_rules, mesh_sizes, modes, partitioning, placement, renamed, script_specs, sizes
 from .candidates import Candidate, Reason
 from .failed import Failed
 from .problem import Problem
@@ -50,6 +50,8 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (modes.MANUAL, modes.explain_manual),
     (modes.UNBOUND, modes.explain_unbound),
     (modes.MAPPED, modes.explain_mapped),
+    (function_rules.BACKWARD, function_rules.explain_backward),
+    (function_rules.MAPPED_AXIS, function_rules.explain_mapped_axis),
     (renamed.MISSING, renamed.explain_missing),
     (partitioning.INVALID, partitioning.explain_invalid),
 )

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, Placed, extent, instead, together, wrapped
+from ..findings.fixes.specs import SPECS
 from ..report import Edit, StoryStep
 from ..units import plural
 from .candidates import Candidate, Reason
 from .explicit_specs import spec_of, text_of
 from .modes import automatic
-from .problem import ARRAYS, SPECS, Problem, entries_of, without_keyword
+from .problem import ARRAYS, Problem, entries_of, without_keyword
 from .sizes import placed_by_leaf, placements
 
 RANK = re.compile(
@@ -79,6 +80,7 @@ def explain_rank(problem: Problem, said: re.Match[str]) -> Reason:
         candidates += _ranked(problem, file, call, sharding)
     candidates += list(_at_helper(problem, len(spec), title))
     near = [*problem.specs(spec)]
+    candidates += [each for file, call in near for each in _by_leaf(problem, file, call, int(said["least"]))]
     candidates += [Candidate(title, instead(placed, short)) for placed in near]
     return Reason(
         f"{text_of(tuple(spec))} has more entries than {what} has dimensions ({rank})",
@@ -86,6 +88,15 @@ def explain_rank(problem: Problem, said: re.Match[str]) -> Reason:
         (step,),
         tuple(candidates),
     )
+
+
+def _by_leaf(problem: Problem, file: str, spec: ast.Call, least: int) -> Iterator[Candidate]:
+    """A spec in a function of one leaf, for the leaves that have the dimensions."""
+    for at, node in problem.nodes:
+        is_around = at == file and isinstance(node, ast.Lambda) and any(each is spec for each in ast.walk(node.body))
+        if is_around and isinstance(node, ast.Lambda) and len(node.args.args) == 1:
+            text = f"({ast.unparse(spec)} if {node.args.args[0].arg}.ndim >= {least} else {problem.spec_name}())"
+            yield Candidate("shard the leaves that have the dimensions, and no other", instead((file, spec), text))
 
 
 def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr) -> Iterator[Candidate]:

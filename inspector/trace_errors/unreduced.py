@@ -10,7 +10,7 @@ from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import instead
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed
-from .operands import all_resharded, resharded
+from .operands import all_resharded, failing, resharded, resharded_at
 from .operations import PRODUCTS
 
 OTHER_AXES = re.compile(r"unreduced axes should be equal to.*?unreduced axes=(.*?) and contracting spec=(\(.*?\))\s*\Z")
@@ -82,6 +82,10 @@ def explain_products(failed: Failed, said: re.Match[str]) -> Explanation:
 def _reduced(failed: Failed) -> Iterator[Fix]:
     for edits in all_resharded(failed, ()):
         yield Fix("reduce first with jax.sharding.reshard, which keeps the operands' other axes", edits)
+    for file, call in failing(failed, 1):
+        for argument in call.args if isinstance(call, ast.Call) else ():
+            for edits in resharded_at(failed, (file, argument), ()):
+                yield Fix(f"reduce {ast.unparse(argument)} with jax.sharding.reshard before the call", edits)
 
 
 def _with_axes(failed: Failed, axes: tuple[str, ...]) -> Iterator[Fix]:

@@ -90,6 +90,8 @@ PROGRAMS = {
         "jax.device_put(init(",
         '"head": [{"w": P(None, "data"), "b": P()}, {"w": P(None, "data"), "b": P()}]',
     ),
+    "backward_of_head": ("step(jnp.ones", "return jax.lax.psum(dx, 'vocab'), lax.psum("),
+    "axis_of_members": ("jax.vmap(predict", "spmd_axis_name='member'"),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""
