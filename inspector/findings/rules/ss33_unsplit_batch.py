@@ -36,7 +36,9 @@ def check(report: Report) -> Iterator[Finding]:
     used = {axis.name for each in report.shardings if each.sharding for axis in each.sharding.sharded}
     used |= {axis.name for each in report.collectives for axis in each.axes or ()}
     for name, size in dict.fromkeys(axis for each in arguments if each.sharding for axis in each.sharding.mesh.axes):
-        if OF_DATA.fullmatch(name):
+        own = [each for each in batch if each.sharding and name in _first_axes(each)]
+        is_of_data = trains and bool(own) and all((name, each.name) in gathered for each in own)
+        if OF_DATA.fullmatch(name) or is_of_data:
             whole = batch if trains else list(filter(_is_large, batch))
             if size > 1 and whole and name not in (split if trains else used):
                 again = [each for each in whole if (name, each.name) in gathered]
@@ -45,12 +47,19 @@ def check(report: Report) -> Iterator[Finding]:
             yield _found(report, weights, name, size, "held")
 
 
+def _first_axes(value: ShardedValue) -> list[str]:
+    """The axes that split the rows of a value."""
+    dims = value.sharding.dims[:1] if value.sharding is not None else ()
+    return [axis.name for dim in dims for axis in dim.axes]
+
+
 def _splitting(value: ShardedValue, gathered: Collection[tuple[str, str]]) -> Iterator[str]:
     """The axes that split a value: in any dimension if that was asked for, as of stacked batches, else in the first.
 
-    Those over which an argument is gathered do not.
+    Those over which an argument is gathered do not, nor those over which a shard_map takes it whole.
     """
-    if value.sharding is None or value.role not in SPLITTING:
+    is_refused = value.role == "shard_map input" and value.agrees is False
+    if value.sharding is None or value.role not in SPLITTING or is_refused:
         return
     is_asked = value.role != "argument" or value.requested is not None
     axes = {axis.name for dim in value.sharding.dims[: None if is_asked else 1] for axis in dim.axes}
@@ -69,7 +78,10 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
     message = f"{names}{divides} {verb} {'gathered' if state == 'gathered' else 'whole'} on every device"
     spec = sharding_words(report, f"P({axis!r})")
     fix = f"place it as {spec}, by jax.device_put or jit's in_shardings"
-    if state == "gathered":
+    inputs = [each for each in report.shardings if each.role == "shard_map input" and each.value == first.value]
+    if state == "gathered" and any(each.agrees is False for each in inputs):
+        fix = f"request P({axis!r}) for it in the shard_map's in_specs, which take it whole"
+    elif state == "gathered":
         fix = "shard a dimension that no loop runs over, and no lookup indexes"
     copies = "computes", f"all of it, {size} times what it needs to"
     if state == "held":
@@ -98,10 +110,12 @@ RULE = Rule(
     why="Each device of the axis computes the whole batch: results are right, and nothing is faster. A host array in"
     " the place of a sharded one is enough, or a spec that names another axis. Parameters come out whole if the jit"
     " that makes them has no out_shardings: a model's annotations, as by nn.with_partitioning, shard nothing alone."
-    " Where the axis shards the steps of a scan, each step needs its slice on every device.",
+    " Where the axis shards the steps of a scan, each step needs its slice on every device; in_specs=P() of a shard_map"
+    " gathers what is split.",
     proof="The shardings after propagation of arguments that are not trained, of constraints and of a shard_map's"
     " inputs, without the axes over which an argument is gathered; for other axes, of all values, and the axes of the"
-    " collectives. Axes for data are known by their names: data, batch, dp, fsdp, replica.",
+    " collectives. Axes for data are known by their names (data, batch, dp, fsdp, replica), or by the batches that they"
+    " split.",
     faulty="step(params, x)  # x is a numpy.ndarray",
     repaired="""step(params, jax.device_put(x, NamedSharding(mesh, P("data"))))""",
     check=check,

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -72,11 +73,12 @@ class Index:
         return queries @ self.vectors.T
 
 
-def mapped(p, x, y):
+def mapped(p, x, y, mesh=mesh, spec=rows.spec):
+    (axis,) = mesh.axis_names
     gradients = jax.shard_map(
-        lambda p, x, y: jax.lax.pmean(jax.grad(loss)(p, x, y), "data"),
+        lambda p, x, y: jax.lax.pmean(jax.grad(loss)(p, x, y), axis),
         mesh=mesh,
-        in_specs=(P(), rows.spec, rows.spec),
+        in_specs=(P(), spec, spec),
         out_specs=P(),
         check_vma=False,
     )(p, x, y)
@@ -87,6 +89,9 @@ sharded, copied = placed(init(), rows), placed(init(), whole)
 x, y = placed((X, Y), rows)
 stacks = placed((np.stack([X] * 3), np.stack([Y] * 3)), NamedSharding(mesh, P(None, "data")))
 steps = placed((np.stack([X] * 8), np.stack([Y] * 8)), rows)
+environments = jax.make_mesh((8,), ("env",), axis_types=(AxisType.Auto,))
+played = placed((X, Y), NamedSharding(environments, P("env")))
+taken_whole, taken_split = (jax.jit(partial(mapped, mesh=environments, spec=each)) for each in (P(), P("env")))
 with_batch = jax.jit(lambda p: sgd(p, x, y))
 of_weights = jax.jit(lambda a: a @ sharded["w1"])
 
@@ -97,6 +102,7 @@ CASES = {
     "host batch": ("SS33", "x", jax.jit(sgd), (sharded, X, Y)),
     "replicated batch": ("SS33", "x", jax.jit(sgd), (copied, *placed((X, Y), whole))),
     "steps of a scan": ("SS33", "xs", jax.jit(microbatches), (copied, *steps)),
+    "taken whole": ("SS33", "x", taken_whole, (init(), *played)),
     "moments whole": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), whole), x, y)),
     "zeros whole": ("SS35", "result[0]['w1']", jax.jit(zeros_of, out_shardings=(None, rows)), (sharded,)),
     "moments in other blocks": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), columns), x, y)),
@@ -116,6 +122,7 @@ CASES = {
     "constrained batch": ("", "", jax.jit(constrained), (copied, X, Y)),
     "stacked batches": ("", "", jax.jit(microbatches), (copied, *stacks)),
     "mapped": ("", "", jax.jit(mapped), (copied, X, Y)),
+    "taken split": ("", "", taken_split, (init(), *played)),
     "all whole": ("", "", jax.jit(sgd, out_shardings=whole), (copied, x, y)),
 }
 
