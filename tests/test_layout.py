@@ -280,7 +280,7 @@ CEILINGS = {
     "inspector/evaluate": 3300,
     "inspector/execution_counts": 550,
     "inspector/experiments": 1700,
-    "inspector/findings": 8000,
+    "inspector/findings": 8020,
     "inspector/ir": 1550,
     "inspector/links": 200,
     "inspector/render": 8260,

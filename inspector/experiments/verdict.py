@@ -51,7 +51,7 @@ def judged(
         rule = None if found is None else rule_named(found.rule)
         if found is not None and rule is not None and rule.is_observation and _is_seen(found, before):
             is_there = are[found.rule] >= were[found.rule]
-            cost = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_sent(*costs)
+            cost = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_taken(rule.saves, *costs)
             why = "the finding is still there" if is_there else cost
         else:
             why = _obstacle("communication" if rule is None else rule.saves, *costs)
@@ -74,7 +74,9 @@ def _is_seen(found: Finding, before: Report) -> bool:
     return any((each.rule, each.message) == (found.rule, found.message) for each in before.findings)
 
 
-def _more_sent(before: Measured, after: Measured) -> str:
+def _more_taken(saves: str, before: Measured, after: Measured) -> str:
+    if saves == "memory" and is_more(before.memory, after.memory):
+        return "more memory is needed"
     return "more bytes are sent" if is_more(before.bytes, after.bytes) else ""
 
 

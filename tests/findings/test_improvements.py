@@ -88,6 +88,7 @@ def test_what_is_as_requested() -> None:
     """A donation that is lost is a finding whether another one saves memory or not."""
     lost = finding(rule="SS20")
     assert verdict(with_results(), lost, with_results(lost), memory=(100, 100)) == HELPS
+    assert verdict(with_results(), lost, with_results(lost), memory=(100, 101))[1] == "more memory is needed"
     assert verdict(with_results(lost), lost, with_results(lost))[1] == "the finding is still there"
     assert verdict(with_results(), lost, with_results(lost), bytes=(100, 101))[1] == "more bytes are sent"
 

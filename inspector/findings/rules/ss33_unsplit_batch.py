@@ -17,6 +17,9 @@ from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 OF_DATA = re.compile(r"(?i)(?:.*_)?(?:data|batch|dp|ddp|fsdp|zero|replica|replicas)(?:_.*)?")
 """Names of axes that are for batches: `data`, `fsdp`, `dp_shard`."""
 
+OF_WEIGHTS = re.compile(r"(?i)(?:.*_)?(?:fsdp|zero)(?:_.*)?")
+"""Names of axes that are for parameters, or for the state of their optimizer, too."""
+
 State = Literal["whole", "gathered", "held"]
 
 SPLITTING = ("argument", "constraint", "shard_map input")
@@ -35,6 +38,13 @@ def check(report: Report) -> Iterator[Finding]:
     split = {name for each in report.shardings if each.value in data for name in _splitting(each, gathered)}
     used = {axis.name for each in report.shardings if each.sharding for axis in each.sharding.sharded}
     used |= {axis.name for each in report.collectives for axis in each.axes or ()}
+    states = [
+        each
+        for each in report.shardings
+        if each.role == "argument" or (each.role == "output" and each.requested is not None)
+        if kinds.get(each.name) != "data"
+    ]
+    of_weights = {axis.name for each in states if each.sharding for axis in each.sharding.sharded}
     for name, size in dict.fromkeys(axis for each in arguments if each.sharding for axis in each.sharding.mesh.axes):
         own = [each for each in batch if each.sharding and name in _first_axes(each)]
         is_of_data = trains and bool(own) and all((name, each.name) in gathered for each in own)
@@ -43,6 +53,8 @@ def check(report: Report) -> Iterator[Finding]:
             if size > 1 and whole and name not in (split if trains else used):
                 again = [each for each in whole if (name, each.name) in gathered]
                 yield _found(report, again or whole, name, size, "gathered" if again else "whole")
+            elif size > 1 and trains and weights and OF_WEIGHTS.fullmatch(name) and name not in of_weights:
+                yield _found(report, weights, name, size, "held")
         elif size > 1 and name not in used and weights:
             yield _found(report, weights, name, size, "held")
 
@@ -89,7 +101,9 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
     return finding(
         RULE,
         FindingPlace(first.name, first.source, first.stage, first.span),
-        f"{axis}={size} splits nothing: {message}" if state == "held" else f"{message}: {axis}={size} splits no batch",
+        f"{axis}={size} splits {'no parameter' if OF_DATA.fullmatch(axis) else 'nothing'}: {message}"
+        if state == "held"
+        else f"{message}: {axis}={size} splits no batch",
         confidence="likely",
         subject=first.name,
         axes=(AxisRef(axis),),
@@ -105,8 +119,8 @@ RULE = Rule(
     id="SS33",
     slug="unsplit-batch",
     severity="warning",
-    finds="A mesh axis that splits nothing: a training step whose axis for data splits no batch, or another axis over"
-    " which no parameter, and no other value, is split.",
+    finds="A mesh axis that splits nothing: a training step whose axis for data splits no batch, or whose axis for fsdp"
+    " splits no parameter, or another axis over which no parameter, and no other value, is split.",
     why="Each device of the axis computes the whole batch: results are right, and nothing is faster. A host array in"
     " the place of a sharded one is enough, or a spec that names another axis. Parameters come out whole if the jit"
     " that makes them has no out_shardings: a model's annotations, as by nn.with_partitioning, shard nothing alone."

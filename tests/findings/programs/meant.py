@@ -92,6 +92,7 @@ steps = placed((np.stack([X] * 8), np.stack([Y] * 8)), rows)
 environments = jax.make_mesh((8,), ("env",), axis_types=(AxisType.Auto,))
 played = placed((X, Y), NamedSharding(environments, P("env")))
 taken_whole, taken_split = (jax.jit(partial(mapped, mesh=environments, spec=each)) for each in (P(), P("env")))
+fully = NamedSharding(jax.make_mesh((8,), ("fsdp",), axis_types=(AxisType.Auto,)), P("fsdp"))
 with_batch = jax.jit(lambda p: sgd(p, x, y))
 of_weights = jax.jit(lambda a: a @ sharded["w1"])
 
@@ -103,6 +104,7 @@ CASES = {
     "replicated batch": ("SS33", "x", jax.jit(sgd), (copied, *placed((X, Y), whole))),
     "steps of a scan": ("SS33", "xs", jax.jit(microbatches), (copied, *steps)),
     "taken whole": ("SS33", "x", taken_whole, (init(), *played)),
+    "weights whole over fsdp": ("SS33", "p['w1']", jax.jit(sgd), (init(), *placed((X, Y), fully))),
     "moments whole": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), whole), x, y)),
     "zeros whole": ("SS35", "result[0]['w1']", jax.jit(zeros_of, out_shardings=(None, rows)), (sharded,)),
     "moments in other blocks": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), columns), x, y)),
@@ -123,6 +125,7 @@ CASES = {
     "stacked batches": ("", "", jax.jit(microbatches), (copied, *stacks)),
     "mapped": ("", "", jax.jit(mapped), (copied, X, Y)),
     "taken split": ("", "", taken_split, (init(), *played)),
+    "weights sharded over fsdp": ("", "", jax.jit(sgd, out_shardings=fully), placed((init(), X, Y), fully)),
     "all whole": ("", "", jax.jit(sgd, out_shardings=whole), (copied, x, y)),
 }
 
