@@ -56,7 +56,8 @@ def suspected(captured: Capture | Program, policy: Policy = EVERYTHING) -> Repor
         for stage in communicating_stages(program)
         for collective in _estimated(stage, context_of(program), machine_of(program))
     )
-    shardings, totals = borders(program), strategies(program, collectives)
+    shardings = borders(program)
+    totals = strategies(program, collectives, shardings)
     report = Report(
         program=program,
         meshes=program.meshes,

@@ -13,12 +13,13 @@ from ..dataflow.walks import forward
 from ..execution_counts.hlo_executions import HloExecutions, hlo_executions
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..report import Collective
+from ..report import Collective, ShardedValue
 from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
 from ..shardings.moved_dtypes import moves_whole_numbers
 from ..units import known_sum
 from .purposes import PRODUCTS, Judge, Purpose, is_scalar
+from .weights import weights_of
 
 LISTED = ("hlo", "hlo-spmd", "stablehlo")
 """The stages whose collectives are a program's communication, the one that is closest to what runs first."""
@@ -27,12 +28,17 @@ SUMMED = ("tensor parallelism", "other")
 """The strategies of a sum of activations, by itself."""
 
 
-def strategies(program: Program, collectives: Iterable[Collective]) -> tuple[StrategyTotal, ...]:
-    """The totals of the program that runs, those that send most first."""
+def strategies(
+    program: Program, collectives: Iterable[Collective], shardings: Sequence[ShardedValue] = ()
+) -> tuple[StrategyTotal, ...]:
+    """The totals of the program that runs, those that send most first.
+
+    `shardings` are those of its arguments, and of what its shard_maps take and give.
+    """
     listed, stage = _program_that_runs(program, collectives)
     groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
     flow = None if stage is None else value_flow(stage)
-    purposes = _purposes(program, flow, listed)
+    purposes = _of_weights(program, _purposes(program, flow, listed), listed, shardings)
     for each, purpose in zip(listed, purposes, strict=True):
         groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))
     executions = None if stage is None else hlo_executions(stage)
@@ -109,6 +115,29 @@ def _begun(flow: ValueFlow, ring: Iterable[Collective]) -> Mapping[object, Colle
         if each.kind == "collective-permute" and instruction is not None:
             sent.setdefault(each.pairs, []).extend(flow.operands(instruction))
     return {pairs: frozenset(flow.dependencies(places)) for pairs, places in sent.items()}
+
+
+def _of_weights(
+    program: Program, purposes: Sequence[Purpose], listed: Sequence[Collective], shardings: Sequence[ShardedValue]
+) -> Sequence[Purpose]:
+    """The purposes, but that products of a shard_map whose weights are whole over an axis are not parallel over it."""
+    weights = weights_of(program)
+    data = {each.value for each in shardings if each.role == "argument" and each.name not in weights}
+    passed = {each.value for each in shardings if each.role == "shard_map output"}
+    inputs = [each for each in shardings if each.role == "shard_map input" and each.value not in passed]
+    if not weights or not inputs:
+        return purposes
+    # Of a batch, the rows may be split; so are weights that are not trained, in another dimension.
+    taken = [each.sharding.dims[each.value in data :] for each in inputs if each.sharding is not None]
+    split = {axis.name for dims in taken for dim in dims for axis in dim.axes}
+    return [
+        Purpose()
+        if purpose.strategy == "tensor parallelism"
+        and each.origin in ("user", "autodiff")
+        and split.isdisjoint(axis.name for axis in each.axes or ())
+        else purpose
+        for each, purpose in zip(listed, purposes, strict=True)
+    ]
 
 
 def _purposes(program: Program, flow: ValueFlow | None, listed: Sequence[Collective]) -> Sequence[Purpose]:
