@@ -47,7 +47,7 @@ newest:
 	@$(WITH_NEWEST) test SELECTED='-m "not once"' \
 	  || { test $$? -eq 3 && echo "no Python >= 3.12 here: skipped"; }
 
-# The suite with all cases of its sweeps, of which `make check` tries a sample: in about an hour.
+# The suite with all cases of its sweeps, of which `make check` tries a sample: in about half an hour.
 thorough:
 	THOROUGH=1 $(MAKE) test
 
