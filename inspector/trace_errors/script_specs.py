@@ -334,18 +334,13 @@ def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
         inside = at[-1] if len(at) == len(path) + 1 else given
         tuples = [each for each in ast.walk(inside) if isinstance(each, ast.Tuple | ast.List) and len(each.elts) == has]
         for each in tuples[:1]:
-            last = extent(each.elts[-1])[2:] if each.elts else (each.lineno, each.col_offset + 1)
+            filler = "None" if "shardings" in what else f"{problem.spec_name}()"
+            edits = _of_length(file, each, wants, filler)
             if has < wants:
-                filler = "None" if "shardings" in what else f"{problem.spec_name}()"
-                text = f", {filler}" * (wants - has)
                 means = "leaves a sharding to JAX" if filler == "None" else "is whole on every device"
-                title = f"add {wants - has} to {what}: {filler} {means}"
-                candidates.append(Candidate(title, (Edit(file, *last, *last, text),)))
+                candidates.append(Candidate(f"add {wants - has} to {what}: {filler} {means}", edits))
             elif wants:
-                kept = extent(each.elts[wants - 1])[2:]
-                text = "," if wants == 1 else ""
-                title = f"leave out the last {has - wants} of {what}"
-                candidates.append(Candidate(title, (Edit(file, *kept, *last, text),)))
+                candidates.append(Candidate(f"leave out the last {has - wants} of {what}", edits))
         if path and isinstance(given, ast.Tuple | ast.List) and path[0] < len(given.elts):
             title = f"leave {what}[{path[0]}] to JAX: None, as its tree is another one"
             candidates.append(Candidate(title, instead((file, given.elts[path[0]]), "None")))
@@ -353,6 +348,16 @@ def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
     count = "arguments" if "in_" in what else "results"
     title = f"{what} has {has} entries for {wants} {count}"
     return Reason(title, what, (StoryStep(f"the function has {wants} {count}", problem.place),), tuple(candidates))
+
+
+def _of_length(file: str, written: ast.Tuple | ast.List, wants: int, filler: str) -> Edits:
+    """A tuple or list with another number of elements, at least one: the first of them, or more with a filler."""
+    has = len(written.elts)
+    last = extent(written.elts[-1])[2:] if has else (written.lineno, written.col_offset + 1)
+    if has < wants:
+        return (Edit(file, *last, *last, f", {filler}" * (wants - has)),)
+    kept = extent(written.elts[wants - 1])[2:]
+    return (Edit(file, *kept, *last, "," if wants == 1 else ""),)
 
 
 def _explain_list(problem: Problem, what: str, has: int, wants: int) -> Reason:
@@ -367,17 +372,14 @@ def _explain_list(problem: Problem, what: str, has: int, wants: int) -> Reason:
             is_it = isinstance(key, ast.Constant) and key.value == named and isinstance(value, ast.List | ast.Tuple)
             if not is_it or not isinstance(value, ast.List | ast.Tuple) or not len(value.elts) == has > 0:
                 continue
-            last = extent(value.elts[-1])[2:]
+            source = problem.source(file)
+            written = ast.get_source_segment("" if source is None else source.text(), value.elts[-1])
+            title = f"leave out the shardings of the last {has - wants} of {named!r}, which the value does not have"
             if has < wants:
-                source = problem.source(file)
-                written = ast.get_source_segment("" if source is None else source.text(), value.elts[-1])
-                text = f", {written or ast.unparse(value.elts[-1])}" * (wants - has)
                 title = f"give the other {wants - has} of {named!r} the shardings of the last"
-                candidates.append(Candidate(title, (Edit(file, *last, *last, text),)))
-            elif wants:
-                kept = extent(value.elts[wants - 1])[2:]
-                title = f"leave out the shardings of the last {has - wants} of {named!r}, which the value does not have"
-                candidates.append(Candidate(title, (Edit(file, *kept, *last, "," if wants == 1 else ""),)))
+            if wants:
+                edits = _of_length(file, value, wants, written or ast.unparse(value.elts[-1]))
+                candidates.append(Candidate(title, edits))
     place = f" at {path[1]}" if path and path[1] else ""
     title = f"the tree of shardings has {plural(has, 'entry')}{place}, where the value has {wants}"
     return Reason(title, named, (StoryStep(f"the value has {wants}{place}", problem.place),), tuple(candidates))
