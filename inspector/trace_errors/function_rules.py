@@ -10,7 +10,7 @@ from ..findings.fixes.edits import Placed, axes_text, instead, wrapped
 from ..report import StoryStep
 from .candidates import Candidate, Reason
 from .carries import axes_in
-from .functions import element
+from .functions import results_of
 from .problem import Problem, without_keyword
 
 BACKWARD = re.compile(
@@ -57,10 +57,7 @@ def _gradients(problem: Problem, path: str) -> Iterator[Placed]:
         rule = call.args[1] if len(call.args) > 1 else None
         for file, function in problem.nodes:
             if isinstance(rule, ast.Name) and isinstance(function, ast.FunctionDef) and function.name == rule.id:
-                for node in ast.walk(function):
-                    value = element(node.value, path) if isinstance(node, ast.Return) and node.value else None
-                    if value is not None:
-                        yield file, value
+                yield from results_of(file, function, path)
 
 
 def explain_mapped_axis(problem: Problem, said: re.Match[str]) -> Reason:
