@@ -31,14 +31,13 @@ def weights_of(program: Program) -> frozenset[str]:
     gradients = [At(place.jaxpr, output.name) for place in backward for output in place.equation.outputs]
     results = flow.jaxprs[0].outputs if gradients else ()
 
+    is_known = len(results) == len(capture.outputs)
+
     def is_trained(number: int) -> bool:
         """Return whether a result may be made of gradients."""
-        makers = (
-            flow.makers(At(0, results[number]), lambda _: False) if len(results) == len(capture.outputs) else backward
-        )
-        return any(map(flow.is_backward, makers))
+        return not is_known or any(map(flow.is_backward, flow.makers(At(0, results[number]), flow.is_backward)))
 
-    like = like_results(capture.arguments, capture.outputs, is_trained if gradients else lambda _: True)
+    like = like_results(capture.arguments, capture.outputs, is_trained)
     return frozenset(_updated(flow, gradients, capture)).union(like)
 
 

@@ -105,11 +105,13 @@ class ValueFlow:
         """The argument that a value is moved from, also of a loop that begins with it, or else what computes it."""
         for _ in range(MAX_MOVES):
             kind = self.work.of(place.instruction)
-            root = self._fused_root(place) if kind in ("contraction", "other") else None
-            before = self._before(place) if root is None else [root]
-            if not before or kind == "elementwise" or (root is None and kind in ("contraction", "other")):
+            if kind in ("contraction", "other"):
+                before = self._fused_root(place)
+            else:
+                before = None if kind == "elementwise" else next(iter(self._before(place)), None)
+            if before is None:
                 break
-            place = before[0]
+            place = before
         return place.instruction
 
     def is_placed(self, start: Place) -> bool:
