@@ -79,6 +79,22 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def ranges_text(numbers: Sequence[int]) -> str:
+    """`0–3, 8`: numbers, by runs."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return runs_text(runs)
+
+
+def runs_text(runs: Iterable[Sequence[int]]) -> str:
+    """The same of runs, each from its first number to its last; they may be as long as a file claims."""
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+
+
 def format_count(count: float) -> str:
     """`1.5 G`: three significant digits, powers of 1000; nothing behind the number below 1000."""
     return _in_units(count, COUNTS)

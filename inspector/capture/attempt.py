@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import subprocess
 import sys
 import time
 from collections.abc import Generator
@@ -16,6 +17,7 @@ from ..targets.target import Target, topology_of
 from . import endings
 from .endings import Ending
 from .environment import child_environment
+from .evaluation import evaluated
 from .events import decode, fold
 from .guardian import Guardian
 from .model import Capture, CaptureError
@@ -23,10 +25,11 @@ from .passes import in_workspace
 from .process import Process
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol import bootstrap
-from .protocol.events import Devices, End, Event, Failure, Hello, Message, Progress, Stage
+from .protocol.case import PROGRAM
+from .protocol.events import WAITS, Devices, End, Event, Failure, Hello, Message, Progress, Stage
 from .protocol.request import Request
 from .protocol.wire import Frame
-from .protocol.workspace import COMPILER_LOG, DUMP, find_propagation, find_stages, read_messages, read_stages
+from .protocol.workspace import COMPILER_LOG, DUMP, WAITING, find_propagation, find_stages, read_messages, read_stages
 from .scratch import Scratch
 from .warm import TOO_LATE
 
@@ -35,6 +38,9 @@ SLOWEST_START = 60.0
 
 PEEK = 0.1
 """Seconds between two looks at what the compiler has written."""
+
+WAITING_S = 20.0
+"""Seconds in which a program whose devices wait is evaluated."""
 
 OLDEST_PYTHON = (3, 11)
 
@@ -80,11 +86,16 @@ class Attempt:
         self._pending = False
         self._stablehlo: bytes | None = None
         self._late = False
+        self._is_killed = False
+        self._evaluation: subprocess.Popen[bytes] | None = None
         self._sizes: dict[str, int] = {}
 
     def kill(self) -> None:
         """End the process; what arrived before is not lost. May be called from any thread."""
+        self._is_killed = True
         self._process.kill()
+        if self._evaluation is not None:
+            self._evaluation.kill()
 
     def captures(self) -> Generator[Capture, None, None]:
         """The growing Capture, until it is complete or failed."""
@@ -187,13 +198,30 @@ class Attempt:
         growing = replace(growing, stdout=stdout, stderr=stderr)
         self.is_too_late = ending.status == TOO_LATE and self._process.is_warm
         if growing.failure is not None:
-            return replace(growing, failure=endings.exited(growing.failure, ending))
+            found = growing.failure
+            found = self._where_devices_wait(found) if found.type == WAITS else endings.exited(found, ending)
+            return replace(growing, failure=found)
         if growing.complete:
             return growing
         if growing.progress is not None and growing.progress.phase == "probe":
             return _without_probes(growing, self._why(ending, growing))
         growing = _salvaged(growing, self._workspace)
         return replace(growing, failure=self._why(ending, growing), progress=None)
+
+    def _where_devices_wait(self, failure: Failure) -> Failure:
+        """The failure with the line on which each device stands, as an evaluation in lock-step has it."""
+        folder = self._workspace / WAITING
+        if not (folder / PROGRAM).exists():
+            return failure
+        found, _ = evaluated(folder, WAITING_S, self._attach, values=False)
+        if found.stands:
+            return replace(failure, message=f"{failure.message}: {found.stands}")
+        return replace(failure, details=f"On which lines is not known: {found.reason}")
+
+    def _attach(self, process: subprocess.Popen[bytes]) -> None:
+        self._evaluation = process
+        if self._is_killed:
+            process.kill()
 
     def _why(self, ending: Ending, growing: Capture) -> Failure:
         phase = growing.progress.phase if growing.progress else "start"

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,53 +15,20 @@ from typing import Any
 import msgspec
 
 from ..units import format_bytes, plural
-from .events import decode, fold
-from .guardian import run
+from .evaluation import EVALUATOR, evaluated
+from .events import fold
 from .here import capture_here
-from .model import Capture, CaptureError
+from .model import Capture
 from .passes import place_of
 from .protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SMALLER, SOURCE
 from .protocol.events import Progress
 from .protocol.request import Request
 from .protocol.values import Probe, Validation
-from .protocol.wire import FrameError, read
 from .scratch import Scratch
 from .spawn import Cancellation, CaptureHandle, capture
 
 SECONDS = 60.0
 """Seconds for which a program is evaluated, where nothing else is said."""
-
-START_S = 30.0
-"""Further seconds for the process to start and to end."""
-
-EVALUATOR = (sys.executable, "-m", __name__.replace("capture.validation", "evaluate"))
-"""The command that evaluates; it needs numpy, which this process does not."""
-
-
-def evaluated(
-    folder: Path, seconds: float, cancellation: Cancellation | None = None, *, values: bool = True
-) -> tuple[Validation, tuple[Probe, ...]]:
-    """The validation of the case in a folder, and `values` of the compiled program on its partitions.
-
-    Where the process dies or is cancelled, the validation says why there is none.
-    """
-    try:
-        begun = (cancellation or Cancellation()).attach
-        done = run(
-            [*EVALUATOR, str(folder), str(seconds), *(("values",) if values else ())],
-            timeout=seconds + START_S,
-            begun=begun,
-        )
-    except subprocess.TimeoutExpired:
-        return Validation("not evaluated", reason=f"not evaluated in {seconds:.0f} s"), ()
-    if done.returncode == 0:
-        with suppress(FrameError, CaptureError):
-            *probes, validation = map(decode, read(BytesIO(done.stdout)))
-            if isinstance(validation, Validation):
-                return validation, tuple(probe for probe in probes if isinstance(probe, Probe))
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    said = lines[-1] if lines else f"exit status {done.returncode}"
-    return Validation("not evaluated", reason=f"the evaluating process ended: {said}"), ()
 
 
 def begin_validated(request: Request, seconds: float = SECONDS, kept: Path | None = None) -> CaptureHandle:
@@ -89,7 +52,7 @@ def _validated(request: Request, seconds: float, kept: Path | None, cancellation
         running = replace(latest, complete=False, progress=Progress("evaluate", sum(latest.timings.values())))
         yield running
         begun = time.monotonic()
-        validation, probes = evaluated(folder, seconds, cancellation)
+        validation, probes = evaluated(folder, seconds, cancellation.attach)
         if validation.status == "differs" and not cancellation.cancelled:
             again = replace(request, case=str(folder), case_passes=True, live=False, probe="none", passes="")
             if kept is not None and validation.outputs:
@@ -97,7 +60,7 @@ def _validated(request: Request, seconds: float, kept: Path | None, cancellation
                 worst = errors.index(max(errors))
                 again = replace(again, case_evaluator=EVALUATOR, case_seconds=seconds, case_result=worst)
             deque(capture(again, cancellation), maxlen=0)
-            validation, probes = evaluated(folder, seconds, cancellation)
+            validation, probes = evaluated(folder, seconds, cancellation.attach)
             if kept is not None and validation.status == "differs":
                 validation = _kept(folder, kept, latest, validation, seconds, cancellation)
         timings = {**latest.timings, "evaluate": time.monotonic() - begun}
@@ -111,7 +74,7 @@ def _kept(
     smaller = folder / SMALLER
     shown = validation
     if (smaller / PASSES).exists():
-        shown, _ = evaluated(smaller, seconds, cancellation)
+        shown, _ = evaluated(smaller, seconds, cancellation.attach)
     if shown is validation or shown.status != "differs":
         return replace(validation, reproduction=keep(folder, kept, captured, validation))
     reduced = f"{_figures(smaller)}; the program has {_figures(folder)}"

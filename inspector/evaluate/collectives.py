@@ -59,7 +59,8 @@ def taking_part(operation: Operation, operand: OnDevices, group: Sequence[int]) 
         return []
     if any(part is None for part in parts):
         absent = [device for device, part in zip(group, parts, strict=True) if part is None]
-        raise DeadlockError(f"{operation.opcode}: of the group {list(group)}, devices {absent} do not take part")
+        reason = f"{operation.opcode}: of the group {list(group)}, devices {absent} do not take part"
+        raise DeadlockError(reason, devices=[device for device in group if device not in absent])
     return parts
 
 
@@ -124,7 +125,9 @@ def permuted(operation: Operation, operand: OnDevices, pairs: Groups) -> OnDevic
     column: OnDevices = [None if value is None else np.zeros_like(first) for value in operand]
     for source, target in pairs:
         if (operand[source] is None) != (operand[target] is None):
-            raise DeadlockError(f"{operation.opcode}: of the pair {source}, {target} one does not take part")
+            waiting = source if operand[target] is None else target
+            reason = f"{operation.opcode}: of the pair {source}, {target} one does not take part"
+            raise DeadlockError(reason, devices=(waiting,))
         column[target] = operand[source]
     return column
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class NotEvaluatedError(Exception):
     """An instruction without a known meaning; `place` is its name and line, once they are known."""
@@ -13,7 +15,11 @@ class NotEvaluatedError(Exception):
 
 
 class DeadlockError(NotEvaluatedError):
-    """A collective in which only a part of a group takes part."""
+    """A collective in which only a part of a group takes part: `devices` are that part."""
+
+    def __init__(self, reason: str, place: str = "", devices: Sequence[int] = ()) -> None:
+        super().__init__(reason, place)
+        self.devices = devices
 
 
 class OutOfTimeError(NotEvaluatedError):

@@ -18,7 +18,7 @@ from .borders import ENTER, LEAVE, Borders, mesh_of
 from .collectives import KINDS, OnDevices, collective
 from .custom_calls import Signature, signature_of, target_of, unknown
 from .element_types import Array, Value, rounded, unwritten
-from .errors import NotEvaluatedError, OutOfTimeError
+from .errors import DeadlockError, NotEvaluatedError, OutOfTimeError
 from .literals import literal
 from .observed import Observer
 from .operation import Meaning, Operation
@@ -92,6 +92,9 @@ class Interpreter:
         """The first instruction whose result had another shape than its type, and was replaced by unwritten memory."""
         self._is_scalar = False
         self._is_constant = False
+        self.stands: dict[int, str] = {}
+        """Where devices wait for others that never come: at which instruction and line."""
+        self._deadlock: DeadlockError | None = None
 
     @property
     def unequal(self) -> list[Operation]:
@@ -103,14 +106,21 @@ class Interpreter:
 
         Raises:
             NotEvaluatedError: an instruction has no known meaning.
+            DeadlockError: devices wait for others; those that others do not wait for have gone on to their end.
         """
         entry = self.module.entry
         if entry is None:
             raise NotEvaluatedError("the module has no entry computation")
         if len(entry.parameters) != len(inputs):
             raise NotEvaluatedError(f"{len(entry.parameters)} parameters for {len(inputs)} inputs")
-        with np.errstate(all="ignore"):
-            return self._call(entry.name, inputs)
+        try:
+            with np.errstate(all="ignore"):
+                found = self._call(entry.name, inputs)
+        except NotEvaluatedError as error:
+            raise (self._deadlock or error) from None
+        if self._deadlock is not None:
+            raise self._deadlock
+        return found
 
     def _steps(self, name: str) -> list[_Step]:
         if name not in self._prepared:
@@ -321,7 +331,18 @@ class Interpreter:
         is_permuted = kind == "collective-permute"
         slices, instruction = self._slices, operation.instruction
         groups = slices.pairs(instruction) if is_permuted else slices.groups(instruction, self.devices)
-        found = collective(operation, kind, operands, groups)
+        while True:
+            operands = [[None if at in self.stands else v for at, v in enumerate(each)] for each in operands]
+            if all(value is None for each in operands for value in each):
+                return [None] * self.devices
+            try:
+                found = collective(operation, kind, operands, groups)
+                break
+            except DeadlockError as error:
+                error.place = place_of(instruction)
+                self._deadlock = self._deadlock or error
+                where = place_of_frame(instruction).rpartition("/")[2] or error.place
+                self.stands |= dict.fromkeys(error.devices, f"{kind} at {where}")
         if self._observer is not None:
             self._observer.collective(operation, operands, found, self._loops)
         return found

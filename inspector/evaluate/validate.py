@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ...parsers.hlo import ArrayShape, HloModule, HloType, TupleShape, parse_mod
 from ...parsers.source import Source
 from ..capture.protocol.memory import available_bytes
 from ..capture.protocol.values import ComparedOutput, Validation
+from ..units import ranges_text
 from .bisect import Search
 from .case import Case, read_case
 from .compare import compare, folding_error, narrowest_folded, results_of
@@ -45,7 +47,9 @@ def validate(folder: Path, seconds: float, observer: Observer | None = None) -> 
         outputs = compare(case, expected, found)
     except DeadlockError as wait:
         if program == "source" or before.doubtful or after.doubtful:
-            return _not_evaluated(NotEvaluatedError(f"{wait.reason}: they wait forever", wait.place), program, started)
+            stands = before.stands if program == "source" else after.stands
+            gap = NotEvaluatedError(f"{wait.reason}: they wait forever", wait.place)
+            return replace(_not_evaluated(gap, program, started), stands=_stands(stands, case.devices))
         passed, _ = Search(folder, case, expected, before, folding_error(narrowest_folded(case)), deadline).run()
         return Validation(
             "differs",
@@ -97,6 +101,17 @@ def validate(folder: Path, seconds: float, observer: Observer | None = None) -> 
         )
     differing_pass, first = Search(folder, case, expected, before, folding_error(folded), deadline).run()
     return replace(validation, status="differs", differing_pass=differing_pass, first=first, seconds=_since(started))
+
+
+def _stands(stands: Mapping[int, str], devices: int) -> str:
+    """`3 in all-reduce at x.py:8; 0–2, 4–7 have ended`."""
+    places: dict[str, list[int]] = {}
+    for device, place in stands.items():
+        places.setdefault(place, []).append(device)
+    parts = [f"{ranges_text(each)} in {place}" for place, each in places.items()]
+    if others := [device for device in range(devices) if device not in stands]:
+        parts.append(f"{ranges_text(others)} {'has' if len(others) == 1 else 'have'} ended")
+    return "; ".join(parts)
 
 
 def _not_evaluated(gap: NotEvaluatedError, program: str, started: float) -> Validation:

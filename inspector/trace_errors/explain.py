@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..capture.environment import DEFAULT_DEVICES
-from ..capture.model import Failure
+from ..capture.model import WAITS, Failure
 from ..capture.protocol.request import Request, is_file, split_function
 from ..capture.spawn import last_capture
 from ..experiments.lab import tried
@@ -29,7 +29,9 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
     """
     failure = report.capture.failure
     place, function = split_function(request.function)
-    if failure is None or failure.kind == "usage" or not is_file(place) or not place.endswith(".py"):
+    if failure is None or failure.kind == "usage" or failure.type == WAITS:
+        return report
+    if not is_file(place) or not place.endswith(".py"):
         return report
     tracing = replace(request, only_trace=True, live=False)
 

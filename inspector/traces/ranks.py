@@ -9,7 +9,7 @@ from typing import Literal
 
 from ...parsers.record import Record
 from ..capture.protocol.trace import Place
-from ..units import plural
+from ..units import plural, ranges_text, runs_text
 from .first_difference import first_difference
 from .retracing import differences_of
 from .trace import Process, Program, Trace
@@ -234,7 +234,7 @@ def _unknown(
     known = sorted(rank for rank in processes if 0 <= rank < most)
     silent = [(last + 1, following - 1) for last, following in pairwise([-1, *known, most]) if following - last > 1]
     if silent:
-        yield f"nothing was recorded of {_runs_text(silent)}"
+        yield f"nothing was recorded of {_named(runs_text(silent))}"
     alone = tuple(rank for rank, each in processes.items() if each.backend and each.backend.process_count == 1)
     if alone:
         yield f"{ranks_text(alone)} did not join the others: its JAX has one process"
@@ -251,16 +251,8 @@ def _verb(ranks: Collection[int], verb: str) -> str:
 
 def ranks_text(ranks: Sequence[int]) -> str:
     """`rank 3`, `ranks 0–2, 5`."""
-    runs: list[tuple[int, int]] = []
-    for rank in ranks:
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], rank)
-        else:
-            runs.append((rank, rank))
-    return _runs_text(runs)
+    return _named(ranges_text(ranks))
 
 
-def _runs_text(runs: Sequence[tuple[int, int]]) -> str:
-    """The same of runs, each from its first rank to its last; they may be as long as a file claims."""
-    text = ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+def _named(text: str) -> str:
     return f"rank{'' if text.isdecimal() else 's'} {text}"

@@ -18,9 +18,10 @@ from shardscope.commands.capturing import add_capture_options, kept_in, request_
 from shardscope.commands.numbers import seconds, whole
 from shardscope.commands.output import add_output_options, exit_code, write_report, write_result
 from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.evaluation import evaluated
 from shardscope.inspector.capture.model import Capture, Validation
 from shardscope.inspector.capture.protocol.case import PROGRAM
-from shardscope.inspector.capture.validation import SECONDS, begin_validated, evaluated
+from shardscope.inspector.capture.validation import SECONDS, begin_validated
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.overview import subject_text
 from shardscope.inspector.render.printable import printable

@@ -102,6 +102,18 @@ def test_a_collective_that_some_devices_do_not_reach_is_a_deadlock() -> None:
     assert raised.value.place == "%y"
 
 
+def test_devices_stand_where_they_wait_and_others_go_on() -> None:
+    pairs = "replica_groups={{0,1},{2,3}}, to_apply=add"
+    later = f"later {{\n  a = f32[4] parameter(0)\n  ROOT z = f32[4] all-reduce(a), {pairs}\n}}\n"
+    body = WHILE.replace("ROOT r", "l") + "\n  ROOT r = f32[4] call(l), to_apply=later"
+    head = ADD + LOOP.replace("WHAT", f"all-reduce(x), {pairs}") + later
+    module = Interpreter(f"HloModule m\n\n{head}\nENTRY main {{\n  p = f32[4] parameter(0)\n{body}\n}}\n", 4)
+    with pytest.raises(DeadlockError):
+        module.run([VALUES])
+    inside, after = "all-reduce at %y", "all-reduce at %z"
+    assert module.stands == {0: after, 1: inside, 2: after, 3: inside}
+
+
 def test_an_unknown_instruction_is_named() -> None:
     with pytest.raises(NotEvaluatedError, match="opcode frobnicate") as raised:
         run("  ROOT r = f32[4] frobnicate(p)")

@@ -77,7 +77,18 @@ TEXTS = {
     "inputs",
 }
 TEXTS |= {"compiler", "file_after", "file_before", "files", "interpreter", "kernels", "not_finite", "opcode", "place"}
-TEXTS |= {"chosen", "previous", "primitive", "program", "reason", "reduced", "reproduction", "rounding", "shape"}
+TEXTS |= {
+    "chosen",
+    "previous",
+    "primitive",
+    "program",
+    "reason",
+    "reduced",
+    "reproduction",
+    "rounding",
+    "shape",
+    "stands",
+}
 TEXTS |= {"spec", "actual", "text", "location", "values", "digest", "message", "details", "hint", "said", "file"}
 TEXTS |= {
     "axis",

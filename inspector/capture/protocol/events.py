@@ -256,6 +256,10 @@ class StackFrame:
     end_column: int = 0
 
 
+WAITS = "Deadlock"
+"""The type of the failure of a program whose devices wait for each other forever."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """The reason why a capture ended before its last stage.

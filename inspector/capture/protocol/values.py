@@ -329,6 +329,7 @@ class Validation:
     `rounding` is a narrow type of constants that the compiler folded, where their rounding explains the error.
     `not_finite` are outputs of the source with NaN or infinity. `compiler` is the version of the compiler, and
     `reproduction` the folder with the files that show a difference; `reduced` says how much smaller its program is.
+    `stands` says where devices are that wait for each other, and which of them have ended.
     """
 
     status: Literal["same", "differs", "not evaluated"]
@@ -349,3 +350,4 @@ class Validation:
     compiler: str = ""
     reproduction: str | None = None
     reduced: str = ""
+    stands: str = ""

@@ -25,6 +25,9 @@ COMPILER_LOG = "compiler.log"
 FAULT_LOG = "fault.log"
 """The Python stack of a crash, written by faulthandler."""
 
+WAITING = "waiting"
+"""The folder of the case of a program whose devices wait for each other (`case.py`)."""
+
 DUMP = "dump"
 """The folder to which XLA writes its stages."""
 

@@ -10,8 +10,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from os import _exit  # a script may have its own
 from pathlib import Path
+from typing import NoReturn
 
 from ..protocol import wire
 from ..protocol.events import Event, Level, Message, Phase, Progress, frame_of
@@ -47,6 +49,14 @@ def error_text(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     at = f" at {'/'.join(Path(frames[-1].filename).parts[-3:])}:{frames[-1].lineno}" if frames else ""
     return f"{name}: {said}" if said else f"{name}{at}"
+
+
+def leave() -> NoReturn:
+    """End the process: threads of the script may never end, and its exit handlers are not part of what is captured."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # the script may have closed it, or put anything in its place
+            stream.flush()
+    _exit(0)
 
 
 class Pipe:

@@ -133,17 +133,21 @@ def _story(error: BaseException) -> str:
 
 def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
     """The user's frames of the traceback, innermost first."""
-    frames = frames_of(error)
-    users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
-    found = [
-        StackFrame(f.filename, f.name, f.lineno or 0, f.end_lineno or 0, f.colno or 0, f.end_colno or 0)
-        for f in users[:MAX_FRAMES]
-    ]
+    found = users_of(frames_of(error))
     # An exception may answer anything to `isinstance`.
     syntax: Any = error if issubclass(type(error), SyntaxError) else None
     if syntax is not None and isinstance(syntax.filename, str):
         found.insert(0, StackFrame(syntax.filename, "<module>", syntax.lineno or 0))
     return tuple(found)
+
+
+def users_of(frames: traceback.StackSummary) -> list[StackFrame]:
+    """The user's frames among those of a stack, innermost first."""
+    users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
+    return [
+        StackFrame(f.filename, f.name, f.lineno or 0, f.end_lineno or 0, f.colno or 0, f.end_colno or 0)
+        for f in users[:MAX_FRAMES]
+    ]
 
 
 def files_of_user(error: BaseException | None = None) -> tuple[str, ...]:

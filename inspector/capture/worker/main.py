@@ -11,17 +11,15 @@ import platform
 import re
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from os import _exit  # a script may have its own
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..protocol.events import Devices, End, Imported, Script
 from ..protocol.request import Request, UsageError, read_overrides, split_function
-from ..protocol.workspace import FAULT_LOG
+from ..protocol.workspace import FAULT_LOG, WAITING
 from . import backward_lines, failures, patches
-from .channel import Channel, Pipe, die_with_parent
+from .channel import Channel, Pipe, die_with_parent, leave
 from .inputs.called import capture_call
 from .inputs.costliest import Costliest
 from .inputs.observed_source import has_inputs
@@ -66,14 +64,6 @@ def _report(capture: Callable[[], object], request: Request, channel: Channel, c
         _send_failure(error, channel, request.target, chosen_devices)
 
 
-def leave() -> NoReturn:
-    """End the process: threads of the script may never end, and its exit handlers are not part of what is captured."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # the script may have closed it, or put anything in its place
-            stream.flush()
-    _exit(0)
-
-
 def _capture(
     request: Request, channel: Channel, workspace: str, topology: Topology | None, chosen_devices: int
 ) -> None:
@@ -100,12 +90,14 @@ def _capture(
     if request.target != "local":
         KeptPlatform(channel).watch_imports()
 
-    def capture(found: Resolved, given: Arguments | None = None) -> None:
+    def capture(found: Resolved, given: Arguments | None = None, *, waits: bool = False) -> None:
         # Here, and not above, because the script is to be the first that imports jax: it may set jax's environment.
         from .recording import record
 
         place, _ = split_function(request.function)
         named = request if given is None else replace(request, function=f"{place}:{found.name}")
+        if waits:
+            named = replace(named, live=False, case=os.path.join(workspace, WAITING))
         record(named, found, channel, workspace, topology, overrides, given)
 
     program = _program_to_run(request, script)

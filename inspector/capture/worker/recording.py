@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 from jax._src.source_info_util import register_exclusion  # jax.extend adds options of JAX, and calls miss its caches
@@ -16,8 +18,8 @@ from jax._src.source_info_util import register_exclusion  # jax.extend adds opti
 from ..protocol.events import ClosedOver, Memory
 from ..protocol.request import PROBES, Request, UsageError, split_function
 from ..protocol.stages import PASSES
-from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, diverted
-from . import failures
+from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, WAITING, diverted
+from . import failures, waiting
 from .channel import Channel, error_text
 from .failures import OLDEST_JAX
 from .inputs import callables, resharded, wrappers
@@ -31,7 +33,7 @@ from .program import avals, structure, values
 from .program.compiled import TracedProgram
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
-from .stages import CaseRequest, send_compiled, send_traced
+from .stages import CaseRequest, CompiledProgram, send_compiled, send_traced
 from .subject import KnownSubject, meshes_in_context
 
 
@@ -118,7 +120,8 @@ def record(
             if needed and (obstacle := live.obstacle(needed)):
                 channel.tell("info", f"no live run: {obstacle}")
             else:
-                _run(call, compiled.executable, request, channel, workspace, table)
+                waits = partial(_tell_of_waiting, request, program, compiled, channel, workspace)
+                _run(call, compiled.executable, request, channel, workspace, table, waits)
         if request.gradients:
             channel.enter("probe")
             channel.send(gradients.check(found.function, args, kwargs, request.seed))
@@ -149,13 +152,31 @@ def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:
     )
 
 
-def _run(call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table) -> None:
+def _tell_of_waiting(
+    request: Request, program: TracedProgram, compiled: CompiledProgram, channel: Channel, workspace: str, runner: int
+) -> NoReturn:
+    """Leave what an evaluation needs to find where devices wait, and end the process."""
+    from .case import write_case  # few programs wait
+
+    executable = compiled.executable.runtime_executable()
+    folder = os.path.join(workspace, WAITING)
+    write_case(
+        folder, program, compiled.lowered, executable, compiled.devices, request.seed, None, gentle=request.gentle
+    )
+    waiting.tell(channel, runner, "run")
+
+
+def _run(
+    call: Traceable, compiled: Any, request: Request, channel: Channel, workspace: str, table: Table,
+    waits: Callable[[int], object],
+) -> None:  # fmt: skip
     try:
         inputs = live.inputs_of(call, compiled, request.seed, gentle=request.gentle)
         inputs = live.nudged(inputs) if request.nudged else inputs
-        outputs, execution = live.run(
-            compiled, inputs, call.results or (), closely=request.fingerprints, on_devices=request.reference
-        )
+        with waiting.watched(waits):
+            outputs, execution = live.run(
+                compiled, inputs, call.results or (), closely=request.fingerprints, on_devices=request.reference
+            )
     except (TypeError, ValueError, AssertionError, NotImplementedError) as error:
         if failures.user_line(error):
             raise

@@ -24,8 +24,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..protocol.events import WAITS
 from ..protocol.request import Overrides, Request
-from . import failures, patches
+from . import failures, patches, waiting
 from .channel import die_with_parent
 from .script_objects import attribute
 
@@ -100,14 +101,22 @@ def _child(job: dict[str, Any], writing: int) -> NoReturn:
         os.dup2(replacement, descriptor)
     faulthandler.enable(open(job["fault"], "wb", buffering=0))  # noqa: SIM115 (open to the end)
     values = _Values()
+
+    def waits(_: int) -> NoReturn:
+        _answer(writing, {"error": WAITS, "said": waiting.MESSAGE, "stack": []})
+
     try:
-        _run(job, values)
+        with waiting.watched(waits):
+            _run(job, values)
         answer: dict[str, Any] = {}
     except SystemExit as error:
         answer = {} if error.code in (None, 0) else _described(error)
     except BaseException as error:
         answer = _described(error)
-    answer |= {"values": values.kept, "axes": sorted(values.axes)}
+    _answer(writing, answer | {"values": values.kept, "axes": sorted(values.axes)})
+
+
+def _answer(writing: int, answer: dict[str, Any]) -> NoReturn:
     try:
         with open(writing, "wb") as pipe:
             pipe.write(json.dumps(answer).encode())

@@ -23,9 +23,11 @@ from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
 
 
 class CompiledProgram(NamedTuple):
-    """A compiled program, its devices in the order of its partitions, and the memory that it takes on each."""
+    """A compiled program, what it was lowered to, its devices in the order of its partitions, and the memory that it
+    takes on each."""
 
     executable: Any
+    lowered: Any
     devices: list[Any]
     memory: Memory | None
 
@@ -98,7 +100,7 @@ def send_compiled(
         channel.send(memory)
     if topology is not None:
         _tell_what_differs(topology, program.jaxpr, channel)
-    return CompiledProgram(compiled, devices, memory)
+    return CompiledProgram(compiled, lowered, devices, memory)
 
 
 def _compile(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from ...capture.model import WAITS
 from ...catalog.spellings import rule_of
 from ...dataflow.device_integers import Numbers, coordinates
 from ...ir.jaxpr_text import EquationPlace
@@ -13,9 +13,6 @@ from ..rule import Rule, advice, finding
 from ..support.device_values import axis_sizes, devices_along, operands_over
 from ..support.jaxpr_flow import At, Flow, equations_of
 from ..support.own_block import MAX_DEVICES
-
-_WAITED = re.compile(r"Expected \d+ threads to join the rendezvous, but only \d+ of them arrived on time")
-"""XLA, xla/service/rendezvous.cc: after 40 seconds it ends the process."""
 
 Sequence = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -102,10 +99,9 @@ def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding
 
 
 def _stuck(report: Report) -> tuple[tuple[str, str], ...]:
-    """Return XLA's message about a timeout in a run on CPUs, as evidence."""
+    """Return where devices waited for each other when the program ran, as evidence."""
     failure = report.capture.failure
-    said = None if failure is None or failure.phase != "run" else _WAITED.search(failure.message)
-    return () if said is None else (("in the run", said[0]),)
+    return (("in the run", failure.message),) if failure is not None and failure.type == WAITS else ()
 
 
 def _collectives(flow: Flow, body: int, varying: set[str], seen: set[int]) -> Sequence:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ...capture.protocol.values import Probe
 from ...report import Divergence, ProbedValue, Report
-from ...units import plural
+from ...units import plural, ranges_text
 from ...values.elements import array_lines, coordinates_text
 from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, axis_piece, titled
 
@@ -83,17 +83,6 @@ def devices_text(probe: Probe, numbers: Sequence[int], *, has_part: bool = True)
     part = f"[{shards[0].part}]" if has_part and shards[0].part else ""
     word = "device" if len(shards) == 1 else "devices"
     return " ".join(filter(None, (word, ranges_text([shard.device for shard in shards]), where, part)))
-
-
-def ranges_text(numbers: Sequence[int]) -> str:
-    """`0–3, 8`."""
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
 
 
 def _apart(report: Report) -> Iterable[Piece]:

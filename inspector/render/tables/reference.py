@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ....parsers.record import Record
 from ...capture.protocol.values import Apart, Reference
 from ...report import ProbedValue, Report, file_and_line
-from ...units import plural, with_more
+from ...units import plural, ranges_text, with_more
 from ..table import Cell, Piece, Row, Table, titled
-from .device_values import devices_text, ranges_text
+from .device_values import devices_text
 
 TITLE = "Against a run on one device"
 Place = tuple[tuple[str, ...], str, int]

@@ -15,10 +15,10 @@ from shardscope.inspector.render.tables.device_values import (
     devices,
     devices_text,
     divergences,
-    ranges_text,
 )
 from shardscope.inspector.render.tables.value_sites import MAX_ITERATIONS, neighbour, value_sites
 from shardscope.inspector.report import Divergence, ProbedValue
+from shardscope.inspector.units import ranges_text
 
 from .by_hand import at, column, report, texts
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ...protocol.events import OtherProgram, OtherPrograms, OtherResult, OtherResults
 from ...protocol.request import Request, UsageError, split_function
 from ...protocol.trace import CompiledProgram, TraceOptions
+from .. import waiting
 from ..channel import Channel
 from ..needed_devices import needed
 from ..patches import change_after_import
@@ -111,6 +112,7 @@ class _Observer:
     operation: tuple[Any, Any, Any] = (None, (), {})
     unfinished: Call | None = None
     context: Context = Context()
+    running: int = -1
     is_over: bool = False
     started: float = field(default_factory=time.monotonic)
     newest: float = field(default_factory=time.monotonic)
@@ -177,7 +179,11 @@ class _Observer:
         if not program.internal and "closed_jaxpr" in lowering.arguments:
             self.seen[program.number].paths = tuple(paths_of(lowering)[1])
 
+    def calling(self, number: int) -> None:
+        self.running = number
+
     def called(self, number: int, results: Any) -> None:
+        self.running = number
         seen = self.seen.get(number)
         if seen is None or self.is_over:
             return
@@ -352,6 +358,15 @@ class Costliest:
         except (UsageError, jax.errors.UnexpectedTracerError):  # what was traced may have left tracers behind
             raise why from None
 
+    def _waits(self, observer: _Observer, runner: int) -> None:
+        """Capture the program that is being run and does not end, without running it."""
+        observer.is_over = True
+        seen = observer.seen.get(observer.running)
+        if seen is not None and seen.call is not None:
+            with suppress(Exception), seen.context.again():
+                self._call(seen.call, _revived(seen.call), observer, waits=True)
+        waiting.tell(self.channel, runner, "script")
+
     def _of(self, running: Callable[[], object], why: BaseException | None = None, text: str = "") -> None:
         def finish(observer: _Observer) -> NoReturn:
             self.finish(lambda: self._program_of(observer, text))
@@ -366,7 +381,8 @@ class Costliest:
         hooks.install(recorder)
         self.channel.enter("script")
         try:
-            running()
+            with waiting.watched(functools.partial(self._waits, observer)):
+                running()
         except BaseException as error:
             observer.is_over = True
             if needed(error) is not None or not (observer.seen or observer.unfinished):
@@ -418,10 +434,10 @@ class Costliest:
             return f"it may start other processes: shardscope trace {place} records them, too"
         return f"to capture one of its functions: {', '.join(functions)}" if functions else "it may not call JAX at all"
 
-    def _call(self, call: Call, arguments: Any, observer: _Observer) -> None:
+    def _call(self, call: Call, arguments: Any, observer: _Observer, **how: bool) -> None:
         from .calls import module_of, names_of
 
         module = module_of(call.function)
         args, kwargs = arguments
         found = Resolved(call.function, names_of(call.function)[0], module, module, tuple(observer.meshes))
-        self.capture(found, (args, dict(kwargs)))
+        self.capture(found, (args, dict(kwargs)), **how)

@@ -11,18 +11,14 @@ from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from ...protocol.request import UsageError
 from .. import failures, patches
 from .observed_source import compiled, script_of
-from .resolve import Resolved, package_root
+from .resolve import package_root
 
-if TYPE_CHECKING:
-    from .callables import Arguments
-
-
-Capture = Callable[[Resolved, "Arguments | None"], None]
+Capture = Callable[..., None]
 """Capture a function, with its arguments if they are known."""
 
 

@@ -54,6 +54,9 @@ class Observer(Protocol):
     def compiled(self, program: CompiledProgram, lowering: Lowering, executable: Any) -> None:
         """A program was compiled."""
 
+    def calling(self, number: int) -> None:
+        """A program is called, and not through C++."""
+
     def called(self, number: int, results: Any) -> None:
         """A program was called, and gave these arrays."""
 
@@ -164,8 +167,11 @@ class Recording:
 
     def calling(self, replicated: Any) -> None:
         """A program is called, and not through C++; what several processes do may hang in the call."""
-        if self._shared and (number := self.calls.number(replicated)) in self._shared:
+        number = self.calls.number(replicated)
+        if number in self._shared:
             self.files.write(Called(number, programs().call_on_stack()))
+        if number is not None and self._observer is not None:
+            self._observer.calling(number)
 
     def called(self, number: int, results: Any, *, is_told: bool = False) -> None:
         """A program was called: `is_told` where `calling` has said so."""
