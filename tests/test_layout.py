@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_600,
+    "inspector/capture": 18_820,
     "inspector/catalog": 480,
     "inspector/check": 290,
     "inspector/collectives": 2350,
@@ -277,7 +277,7 @@ CEILINGS = {
     "inspector/cost": 1650,
     "inspector/dataflow": 1850,
     "inspector/diff": 2150,
-    "inspector/evaluate": 3300,
+    "inspector/evaluate": 3340,
     "inspector/execution_counts": 550,
     "inspector/experiments": 1700,
     "inspector/findings": 8020,

@@ -93,7 +93,7 @@ class Interpreter:
         self._is_scalar = False
         self._is_constant = False
         self.stands: dict[int, str] = {}
-        """Where devices wait for others that never come: at which instruction and line."""
+        """The instruction and the line at which devices wait for others that never come."""
         self._deadlock: DeadlockError | None = None
 
     @property
