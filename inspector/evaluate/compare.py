@@ -106,14 +106,17 @@ def _scale(array: Array) -> float:
 
 
 def _distance(wanted: Array, given: Array, scale: float) -> tuple[float, int]:
-    """The largest difference in multiples of `scale`, infinite if one is not finite; how many elements differ."""
+    """The largest difference in multiples of `scale`, infinite if one is not finite; how many elements differ.
+
+    A NaN before compilation may become anything: zero times NaN is one of what algebra takes for zero.
+    """
     if wanted.dtype.kind not in "fc" or given.dtype.kind not in "fc":
         apart = wanted != given
         largest = np.abs(wanted.astype(np.float64) - given.astype(np.float64)).max(initial=0.0)
         return (max(float(largest) / scale, 2 * TOLERANCE) if apart.any() else 0.0), int(apart.sum())
     with np.errstate(all="ignore"):
         distance = np.abs(given - wanted) / scale
-    same = (given == wanted) | (np.isnan(given) & np.isnan(wanted))
+    same = (given == wanted) | np.isnan(wanted)
     distance = np.where(same, 0.0, np.where(np.isfinite(distance), distance, np.inf))
     return float(distance.max(initial=0.0)), int((distance > TOLERANCE).sum())
 

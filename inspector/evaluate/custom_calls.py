@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product as positions
 from typing import Any
 
 import numpy as np
 
-from ...parsers.hlo import ArrayShape
+from ...parsers.hlo import ArrayShape, Instruction, Operand
 from ..catalog.custom_calls import KERNELS, LOCAL
 from . import arrays
 from .arithmetic import erf
@@ -17,7 +17,7 @@ from .arrays import product
 from .element_types import TYPES, Array, Value, array_type, converted, numpy_type, unwritten
 from .errors import NotEvaluatedError
 from .memory import bitcast
-from .operation import Meaning, Operation
+from .operation import Meaning, Operation, integers
 from .windows import convolved, labels_of, window_of
 
 Signature = tuple[str, tuple[str, ...], tuple[str, ...]]
@@ -39,6 +39,23 @@ def _shape(type: Any) -> str:
 def target_of(operation: Operation) -> str:
     """The target of a custom call."""
     return operation.attributes.get("custom_call_target", "").strip('"')
+
+
+def operands_of(instruction: Instruction, made: Mapping[str, Instruction]) -> Sequence[Operand]:
+    """The operands of an instruction, in the order in which it has a meaning.
+
+    `ConcatBitcast` lists slices that are fetched one by one in the order of their times, and takes each where it starts
+    (xla/service/memory_space_assignment/allocation.cc, `SlicedCopyAllocation`).
+    """
+    operands = instruction.references
+    if instruction.attributes.get("custom_call_target") != '"ConcatBitcast"':
+        return operands
+    starts = []
+    for done in (made[operand.name] for operand in operands):
+        begun = made[done.references[0].name] if done.opcode.endswith("-done") else done
+        starts.append(integers(begun.attributes.get("slice")))
+    order = sorted(range(len(operands)), key=starts.__getitem__) if all(starts) else range(len(operands))
+    return [operands[place] for place in order]
 
 
 def _identity(operation: Operation) -> Meaning:

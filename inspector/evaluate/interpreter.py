@@ -16,7 +16,7 @@ from ..capture.model import Device
 from . import arithmetic, arrays, custom_calls, indexing, windows
 from .borders import ENTER, LEAVE, Borders, mesh_of
 from .collectives import KINDS, OnDevices, collective
-from .custom_calls import Signature, signature_of, target_of, unknown
+from .custom_calls import Signature, operands_of, signature_of, target_of, unknown
 from .element_types import Array, Value, rounded, unwritten
 from .errors import DeadlockError, NotEvaluatedError, OutOfTimeError
 from .literals import literal
@@ -45,11 +45,13 @@ class _Step:
 
     __slots__ = ("dropped", "instruction", "meaning", "opcode", "operation", "references")
 
-    def __init__(self, instruction: Instruction, operation: Operation, dropped: tuple[str, ...]) -> None:
+    def __init__(
+        self, instruction: Instruction, operation: Operation, references: Sequence[Operand], dropped: tuple[str, ...]
+    ) -> None:
         self.instruction = instruction
         self.operation = operation
         self.opcode = instruction.opcode
-        self.references: Sequence[Operand] = () if self.opcode == "iota" else instruction.references
+        self.references: Sequence[Operand] = () if self.opcode == "iota" else references
         self.dropped = dropped
         """The values that nothing needs after it."""
         self.meaning: Meaning | None = None
@@ -128,6 +130,7 @@ class Interpreter:
             if computation is None or computation.root is None:
                 raise NotEvaluatedError(f"the module has no computation {name}")
             instructions = computation.instructions
+            made = {each.name: each for each in instructions}
             types = {each.name: each.type for each in instructions}
             last = {operand.name: each.name for each in instructions for operand in _references(each)}
             dropped: dict[str, list[str]] = {}
@@ -135,7 +138,8 @@ class Interpreter:
                 if value != computation.root.name:
                     dropped.setdefault(user, []).append(value)
             self._prepared[name] = [
-                _Step(each, self._operation(each, types), tuple(dropped.get(each.name, ()))) for each in instructions
+                _Step(each, self._operation(each, types), operands_of(each, made), tuple(dropped.get(each.name, ())))
+                for each in instructions
             ]
             self._roots[name] = computation.root.name
         return self._prepared[name]

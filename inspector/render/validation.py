@@ -36,7 +36,7 @@ def same_text(found: Validation) -> str:
     if found.kernels:
         text += f"; kernels not looked into: {', '.join(found.kernels)}"
     if found.not_finite:
-        text += f"; not finite (NaN or infinity) in both: {listed(found.not_finite, MAX_OUTPUTS)}"
+        text += f"; not finite in the source, NaN not compared: {listed(found.not_finite, MAX_OUTPUTS)}"
     return text
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.evaluate.errors import NotEvaluatedError
+from shardscope.inspector.evaluate.interpreter import Interpreter
 from shardscope.inspector.evaluate.memory import bitcast
 from shardscope.parsers.hlo import ArrayShape, parse_type
 
@@ -93,3 +94,24 @@ def test_booleans_in_the_bytes_of_integers(bools: list[bool]) -> None:
     assert isinstance(scalar, ArrayShape)
     assert isinstance(word, ArrayShape)
     assert bitcast(np.array(bools[0]), scalar, word) == bools[0]
+
+
+PREFETCHED = """HloModule m
+
+ENTRY main {
+  p = f32[6,2] parameter(0)
+  s0 = ((f32[6,2]), f32[2,2], s32[]) slice-start(p), slice={[2:4], [0:2]}
+  s1 = ((f32[6,2]), f32[2,2], s32[]) slice-start(p), slice={[4:6], [0:2]}
+  s2 = ((f32[6,2]), f32[2,2], s32[]) slice-start(p), slice={[0:2], [0:2]}
+  d0 = f32[2,2] slice-done(s0)
+  d1 = f32[2,2] slice-done(s1)
+  d2 = f32[2,2] slice-done(s2)
+  ROOT c = f32[6,2] custom-call(d0, d1, d2), custom_call_target="ConcatBitcast"
+}
+"""
+
+
+def test_slices_that_are_fetched_by_time_lie_where_they_start() -> None:
+    """As libtpu lists them: what is put together is the array that was cut."""
+    whole = np.arange(12.0).reshape(6, 2)
+    np.testing.assert_array_equal(Interpreter(PREFETCHED, 1).run([[whole]])[0], whole)
