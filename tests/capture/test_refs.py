@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
+from pathlib import Path
+
 import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.request import Request
+from shardscope.inspector.capture.validation import begin_validated
 from shardscope.inspector.capture.worker.tagging import Names, named
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report, ShardedValue
@@ -57,6 +62,14 @@ def test_they_have_the_names_of_the_arguments(capture: Capture) -> None:
     afterwards = [f"state['{name}'] afterwards" for name in ("steps", "w1", "w2")]
     assert list(left)[:5] == ["result[0]", "result[1]", *afterwards]
     assert left["state['w2'] afterwards"].spec == "P('y', None)"
+
+
+def test_what_they_hold_afterwards_is_validated(tmp_path: Path) -> None:
+    (tmp_path / "refs.py").write_text(SCRIPT.replace("    counter[...] += 1\n", ""))
+    request = Request(f"{tmp_path / 'refs.py'}:fn", live=False)
+    validation = deque(begin_validated(request, 60).captures, maxlen=1).pop().validation
+    assert validation is not None
+    assert (validation.status, validation.reason, len(validation.outputs)) == ("same", "", 5)
 
 
 def test_what_the_compiler_inserts_is_told_by_their_names(capture: Capture) -> None:

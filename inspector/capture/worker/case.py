@@ -65,9 +65,11 @@ def _write(
     values = [_array(given[index]) for index in kept]
     if (size := sum(value.nbytes for value in values)) > MAX_BYTES:
         raise ValueError(f"the arguments have {size / 1e9:.1f} GB; up to {MAX_BYTES / 1e9:.1f} GB are evaluated")
-    results = jax.tree.leaves(lowered.out_info)
+    results = lowering.compile_args["global_out_avals"]  # those of Refs come after the function's own
     shapes = [_shape(result) for result in results]
     parameters = executable.get_parameter_shardings() or [None] * len(values)
+    if len(parameters) != len(values):
+        raise ValueError("the program has parameters that are no arguments, as Refs that the function closes over")
     outputs = executable.get_output_shardings() or [None] * len(shapes)
     (place / SOURCE).write_text(_text([lowered.compiler_ir("hlo").get_hlo_module()]))
     (place / OPTIMIZED).write_text(_text(executable.hlo_modules()))
