@@ -39,7 +39,7 @@ test: $(VENV)/.checks
 # The reports of kept captures and the pictures of the screen, as they are: look at what changes before you commit it.
 approve: $(VENV)/.checks
 	THOROUGH=1 $(BIN)/python -m pytest -q tests/command/test_approved.py tests/inspector/test_kept_links.py tests/inspector/test_complete_reports.py \
-	  tests/tui/test_columns.py tests/tui/test_looks.py --snapshot-update
+	  tests/trace_errors/test_recorded.py tests/tui/test_columns.py tests/tui/test_looks.py --snapshot-update
 
 # The suite once more, with the newest of all dependencies, where the machine has an interpreter for it; but for tests that
 # no JAX changes, and those that try again what others try of it.

@@ -97,8 +97,9 @@ def _fixes(failed: Failed, axes: tuple[str, ...]) -> Iterator[Fix]:
     every = [(found, over) for found, over in components if found is not None]
     whole = [(found, axes) for found in _initial(failed)][: 0 if len(every) == len(components) else 1]
     for each in (every, whole):
-        casts = (_casts(failed, prefix_of(call), placed, over, "the initial carry") for (call, placed), over in each)
-        yield from (Fix(fixes[0].title, together(*(fix.edits for fix in fixes))) for fixes in zip(*casts, strict=True))
+        casts = [_cast(prefix_of(call), placed, over, "the initial carry") for (call, placed), over in each]
+        if casts:
+            yield Fix(casts[0].title, together(*(fix.edits for fix in casts)))
 
 
 def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator[Fix]:
@@ -109,16 +110,12 @@ def _cast_branch(failed: Failed, branch: str, axes: tuple[str, ...]) -> Iterator
         if where != file or not inside:
             continue
         for placed in results_of(where, function, ""):
-            yield from _casts(failed, failed.lax(where), placed, axes, f"the result of {branch}")
+            yield _cast(failed.lax(where), placed, axes, f"the result of {branch}")
 
 
-def _casts(failed: Failed, lax: str, placed: tuple[str, ast.expr], axes: tuple[str, ...], what: str) -> Iterator[Fix]:
-    """Names of the casts: the current one, and that of JAX before 0.8."""
-    title = f"cast {what} to vary over {', '.join(axes)}"
-    yield Fix(title, wrapped(placed, f"{lax}pcast(", f", {axes!r}, to='varying')"))
-    subject = failed.program.capture.subject
-    if subject is not None and (subject.jax or "").startswith("0.7."):
-        yield Fix(title, wrapped(placed, f"{lax}pvary(", f", {axes!r})"))
+def _cast(lax: str, placed: Placed, axes: tuple[str, ...], what: str) -> Fix:
+    edits = wrapped(placed, f"{lax}pcast(", f", {axes!r}, to='varying')")
+    return Fix(f"cast {what} to vary over {', '.join(axes)}", edits)
 
 
 def _assigned(failed: Failed, file: str, name: ast.Name) -> ast.expr | None:

@@ -14,8 +14,9 @@ from .functions import results_of
 from .problem import Problem, without_keyword
 
 BACKWARD = re.compile(
-    r"bwd rule must produce an output with the same type.*?at output(?P<path>\S*) the bwd rule produced an output of"
-    r" type (?P<made>\S+) corresponding to an input of type (?P<wanted>\S+?),? so the manual axis types do not match",
+    r"bwd rule (?:attached to [^\n]* )?must produce an output with the same type.*?at output(?P<path>\S*) the bwd rule"
+    r" produced an output of type (?P<made>\S+) corresponding to an input of type (?P<wanted>\S+?),?"
+    r" so the manual axis types do not match",
     re.DOTALL,
 )
 MAPPED_AXIS = re.compile(

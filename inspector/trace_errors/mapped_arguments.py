@@ -20,7 +20,7 @@ IN_SPECS = re.compile(rf"in_specs passed to shard_map: {SPEC} does not match the
 
 def explain_in_specs(failed: Failed, said: re.Match[str]) -> Explanation:
     """Explain an argument of a shard_map that is sharded differently from its in_spec."""
-    wanted, given = (spec_of(text) for text in said.groups()[:2])
+    wanted, given = (spec_of(text) for text in said.groups())
     steps = (
         StoryStep(f"the argument is sharded as {text_of(given)}", failed.place),
         StoryStep(f"its in_spec is {text_of(wanted)}", _place_of(failed, wanted)),

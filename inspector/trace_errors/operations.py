@@ -51,9 +51,7 @@ def explain_cast(failed: Failed, said: re.Match[str]) -> Explanation:
 
 def explain_unbound(failed: Failed, said: re.Match[str]) -> Explanation | None:
     """An axis that no mesh has, or none of the shard_maps around the call."""
-    subject = failed.program.capture.subject
-    names = [axis.name for mesh in (() if subject is None else subject.meshes) for axis in mesh.axes]
-    names = [*dict.fromkeys((*names, *failed.axes))]
+    names = failed.axes
     written = _unknown_axis(failed, names)
     wanted = said[1] or (None if written is None else str(written[1].value))
     if wanted is None:
@@ -67,7 +65,7 @@ def explain_unbound(failed: Failed, said: re.Match[str]) -> Explanation | None:
         step = StoryStep(f"no shard_map around this call maps over {wanted}", where)
         return Explanation(f"{wanted} is an axis of the mesh, but not manual here", (step,), (Fix(title),))
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
-    words = f"the meshes have {', '.join(dict.fromkeys(names))}" if names else "no mesh is known here"
+    words = f"the meshes have {', '.join(names)}" if names else "no mesh is known here"
     title = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
     edits = instead(written, repr(near[0])) if near and written is not None and written[1].value == wanted else ()
     return Explanation(f"{wanted} is not an axis of the mesh here", (StoryStep(words, where),), (Fix(title, edits),))
@@ -167,7 +165,8 @@ def _result_specs(failed: Failed, node: ast.expr, operands: Sequence[ast.expr]) 
                 letters[name] = letters.get(name) or axes
         specs.append(tuple(letters.get(name, ()) for name in result))
     elif len(known) == 2 and known[0]:
-        specs.append((*known[0][:-1], *((known[1] or ((),))[-1:] if len(known[1] or ()) > 1 else ())))
+        other = known[1] or ()
+        specs.append((*known[0][:-1], *(other[-1:] if len(other) > 1 else ())))
     contracted = set(re.findall(r"'(\w+)'", failed.said))
     every = dict.fromkeys(axis for spec in failed.specs.values() for dim in spec for axis in dim)
     specs += [((axis,),) for axis in every if axis not in contracted]

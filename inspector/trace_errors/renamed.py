@@ -127,7 +127,8 @@ class _Names:
                 kept = [ast.unparse(ast.Import([alias])) for alias in node.names if alias.name not in old]
                 others = [ast.alias(RENAMED[each.name], each.asname) for each in node.names if each.name in RENAMED]
                 kept += [ast.unparse(ast.Import([alias])) for alias in others]
-                return (old[0], "; ".join(kept), self._instead(node, "; ".join(kept or ["pass"]))) if old else None
+                text = "; ".join(kept) or "import jax"  # the name that `import jax.experimental.maps` is known by
+                return (old[0], text, self._instead(node, text)) if old else None
             case ast.Attribute(value=value, attr=attr):
                 name = self._qualified(node)
                 new = RENAMED.get(name)
@@ -186,9 +187,9 @@ class _Names:
         specs = node.args[1:] if name == "jax.shard_map" and not is_partial else []
         words = zip(("mesh", "in_specs", "out_specs"), specs, strict=False)
         edits += [Edit(self._file, *extent(each)[:2], *extent(each)[:2], f"{word}=") for word, each in words]
-        if specs:
-            return "positional arguments of jax.shard_map", "keywords", tuple(edits)
-        return (str(old[0].arg), KEYWORDS[name][str(old[0].arg)], tuple(edits)) if old else None
+        if old:
+            return str(old[0].arg), KEYWORDS[name][str(old[0].arg)], tuple(edits)
+        return ("positional arguments of jax.shard_map", "keywords", tuple(edits)) if edits else None
 
     def _keyword(self, keyword: ast.keyword, new: str) -> Edit:
         end = keyword.col_offset + len(keyword.arg or "")

@@ -161,7 +161,7 @@ def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:
             Candidate(words, instead(placed, problem.spec_like(placed[1], kept))) for placed in problem.specs(spec)
         ]
         candidates += [Candidate(words, instead(each, "None")) for each in _logical(problem, spec, left_out)]
-        for file, call in problem.expressions[:3]:
+        for file, call in problem.expressions:
             match call:
                 case ast.Call(args=args):
                     names = [each for each in args if isinstance(each, ast.Constant)]

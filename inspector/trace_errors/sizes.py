@@ -348,19 +348,18 @@ def _smaller_mesh(uneven: _Uneven) -> Iterator[Candidate]:
 
 
 SCATTERED = re.compile(
-    r"(?P<what>tiled (?:reduce_scatter|psum_scatter)) operand scatter dimension size (?P<size>\d+) must be divisible by"
-    r" shard_count (?P<parts>\d+)|reduce_scatter operand scatter dimension size (?P<size2>\d+)"
+    r"tiled (?:reduce_scatter|psum_scatter) operand scatter dimension size (?P<size>\d+) must be divisible by"
+    r" shard_count (?P<parts>\d+)"
 )
 
 
 def explain_scattered(problem: Problem, said: re.Match[str]) -> Reason:
     """Explain a psum_scatter of a dimension that the devices do not divide."""
-    size, parts = int(said["size"] or said["size2"]), int(said["parts"] or 0)
+    size, parts = int(said["size"]), int(said["parts"])
     title = f"psum_scatter splits a dimension of size {size} among {parts} devices, which do not divide it"
     candidates = []
     for file, call in problem.calls("psum_scatter"):
-        axis = argument_of(call, 1, "axis_name")
-        if call.args and axis is not None and parts:
+        if call.args:
             dim = argument_of(call, 2, "scatter_dimension")
             number = dim.value if isinstance(dim, ast.Constant) and isinstance(dim.value, int) else 0
             operand = ast.unparse(call.args[0])
