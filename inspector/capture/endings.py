@@ -32,7 +32,7 @@ class Ending(Record, frozen=True):
 
 def no_python(python: str, ending: Ending) -> Failure:
     """The interpreter did not even start."""
-    words = _last((ending.stderr or ending.stdout).decode("utf-8", "replace"), 500)
+    words = _last((ending.stderr + ending.stdout).decode("utf-8", "replace"), 500)
     message = f"{python} does not run as a Python interpreter"
     return Failure("usage", message, "start", words, "--python takes the path of one")
 

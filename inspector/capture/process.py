@@ -59,7 +59,6 @@ class Process:
         self._lock = threading.Lock()
         self._group: int | None = None
         self._killed = False
-        self.is_warm = False
         self._has_begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shardscope-capture", daemon=True)
         self._thread.start()

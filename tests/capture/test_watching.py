@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -16,6 +18,7 @@ from shardscope.inspector.capture.protocol.request import Request, UsageError, _
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Called, ProcessStarted, ScriptEnded, TraceOptions
 from shardscope.inspector.capture.protocol.values import Probed
 from shardscope.inspector.capture.protocol.workspace import find_propagation
+from shardscope.inspector.capture.worker import failures
 from shardscope.inspector.capture.worker.channel import Channel
 from shardscope.inspector.capture.worker.inputs.resolve import _suggest
 from shardscope.inspector.capture.worker.probes import watching
@@ -66,6 +69,20 @@ def test_processes_that_wait_after_their_scripts(
     assert finished.statuses == (None, None)
     assert finished.status == 0
     assert ("waited for each other" in finished.why) != have_ended
+
+
+@pytest.mark.parametrize(("seconds", "statuses"), [(10.0, (3, 0)), (0.0, (3, None))])
+def test_processes_beside_one_that_failed_have_some_time_to_end(
+    seconds: float, statuses: tuple[int | None, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(several, "FAILED_GRACE_S", seconds)
+    monkeypatch.setattr(several, "POLL_S", 0.05)
+    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    options = TraceOptions(None, None, True, "cpu", processes=2)
+    command = ["sh", "-c", f"test {{rank}} = 1 || exit 3; sleep {0.3 if seconds else 600}"]
+    finished = several.run_processes(command, tmp_path, options, 2)
+    assert (finished.statuses, finished.status) == (statuses, 3)
+    assert ("process 0 ended with exit status 3" in finished.why) == (None in statuses)
 
 
 def test_what_the_first_process_prints_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +137,15 @@ def test_three_names_at_most_are_suggested() -> None:
     said = _suggest("step", Owner)
     assert said is not None
     assert sum(f"step{number}" in said for number in range(1, 6)) == 3
+
+
+def test_functions_are_suggested_where_there_are_any() -> None:
+    assert _suggest("step", SimpleNamespace(train=len, size=3)) == "it has train"
+    assert _suggest("step", SimpleNamespace(size=3)) is None
+
+
+def test_the_line_being_run_is_the_users() -> None:
+    assert failures.line_being_run() == f"{__file__}:{inspect.currentframe().f_lineno}"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("size", "is_one"), [("0", False), ("1", True), ("1048575", True), ("1048576", False)])

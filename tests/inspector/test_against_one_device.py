@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.file import load
+from shardscope.inspector.capture.one_device import _factor_of_change, _Value
 from shardscope.inspector.capture.protocol.values import Apart, Reference
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.overview import attention, in_order
@@ -55,3 +56,18 @@ def test_rounding_that_is_amplified_is_not_said_to_be_equal(report: Report) -> N
     found = compared(report, amplified=3)
     assert "17 values equal to a run on one device, 3 apart only by amplified rounding" in in_order(found)
     assert "off by" not in [each.title for each in value_sites(found).columns]
+
+
+@pytest.mark.parametrize(
+    ("factor", "bent", "found"), [(4, 0, 4), (0.25, 0, 0.25), (-2, 0, -2), (1, 0, None), (4, 1, None)]
+)
+def test_what_was_added_to_an_argument_is_a_multiple(factor: float, bent: float, found: float | None) -> None:
+    """Projections are linear: those of `argument + factor * change` are known without computing any."""
+    argument, change = (5.0, 1.0, -2.0), (0.75, 1.5)
+
+    def value(times: float, more: float = 0.0) -> _Value:
+        one, other = (old + times * new for old, new in zip(argument[1:], change, strict=True))
+        return _Value(Apart((), "output", 0, (), (), 0.0), "f32[8]", (6.0, one + more, other - more), None, 2.0**-23)
+
+    assert _factor_of_change(value(factor, bent), value(1), value(0)) == (found and pytest.approx(found))
+    assert _factor_of_change(value(factor), value(0), value(0)) is None

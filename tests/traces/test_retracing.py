@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import functools
 import signal
+from types import SimpleNamespace
 
+import jax
 import pytest
 from shardscope.inspector.capture.protocol.trace import TraceOptions
+from shardscope.inspector.capture.worker.program.avals import spec_text
+from shardscope.inspector.capture.worker.tracing.causes import jit_options
 from shardscope.inspector.capture.worker.tracing.wrapped import place_of
 from shardscope.inspector.traces.retracing import retraced
 
@@ -120,3 +124,14 @@ def test_python_ends_as_it_would_without_us(recorded: Recorded) -> None:
     """It kills itself, so that a shell stops the loop that it is in."""
     assert recorded.trace.status == -signal.SIGINT
     assert recorded.trace.processes[0].failure is not None
+
+
+def test_options_that_no_argument_shows() -> None:
+    """Shardings of results that are not given are an option, too, beside others."""
+    mesh = jax.sharding.AbstractMesh((2,), ("x",))
+    info, given = SimpleNamespace(inline=True, backend=None), jax.sharding.NamedSharding(mesh, jax.P("x"))
+    assert jit_options(info, {"out_shardings": (given, None, given)}) == (
+        "inline=True",
+        f"out_shardings={spec_text(given)}, unspecified",
+    )
+    assert jit_options(info, {"out_shardings": (None,)}) == ("inline=True",)

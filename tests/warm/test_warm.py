@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from shardscope.inspector.capture import attempt, warm
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.bootstrap import LOAD
 from shardscope.inspector.capture.protocol.wire import Frame
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.warm import Warmth
@@ -141,6 +142,14 @@ def test_an_environment_that_comes_too_late_starts_it_as_usual(warmth: Warmth, t
     assert not warmth.enabled
     assert all(each.complete for each in found), found
     assert [each.outputs[0].type for each in found] == ["f64[3]"] * 3
+
+
+def test_a_server_is_of_one_environment() -> None:
+    """What XLA reads when it starts, behind the fork, may differ."""
+    warmth, command = Warmth(), (sys.executable, "-c", LOAD, "folder")
+    for environment in ({"A": "1"}, {"A": "1", "XLA_FLAGS": "--x"}, {"A": "2"}):
+        assert warmth.fork(command, None, environment, None, None) is None
+    assert sorted(warmth._requests.values()) == [1, 2]
 
 
 def test_a_server_that_is_gone_is_done_without(warmth: Warmth) -> None:
