@@ -49,7 +49,7 @@ def test_names_are_gone_and_their_successors_are_there() -> None:
     ("program", "title"),
     sampled(
         [
-            ("old_pjit", "this JAX has no jax.experimental.maps any more"),
+            ("old_pjit", "this JAX has no jax.config any more"),
             ("old_shard_map", "this JAX has no jax.tree_map any more"),
             ("old_pmap", "this JAX has no jax.device_put_replicated any more"),
         ],
