@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,12 @@ def test_the_most_that_is_unpacked(size: int) -> None:
     allowance.left = allowance.most = size - 1
     with pytest.raises(UnreadableFileError):
         packed.unpacked("x", data, allowance)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("y", bytes(size))
+    allowance.left = allowance.most = size
+    [(_, _, read)] = packed.members("x", archive.getvalue(), allowance)
+    assert read() == bytes(size)
 
 
 def test_how_much_a_file_may_unpack_to(monkeypatch: pytest.MonkeyPatch) -> None:

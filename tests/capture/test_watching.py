@@ -12,19 +12,23 @@ import numpy as np
 import pytest
 from jax import lax
 from shardscope.inspector.capture import several
+from shardscope.inspector.capture.model import Capture, Stage
+from shardscope.inspector.capture.propagation import is_explained
 from shardscope.inspector.capture.protocol import wire
-from shardscope.inspector.capture.protocol.events import Event, frame_of
+from shardscope.inspector.capture.protocol.events import Event, Message, frame_of
 from shardscope.inspector.capture.protocol.request import Request, UsageError, _sizes
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Called, ProcessStarted, ScriptEnded, TraceOptions
 from shardscope.inspector.capture.protocol.values import Probed
-from shardscope.inspector.capture.protocol.workspace import find_propagation
+from shardscope.inspector.capture.protocol.workspace import compiler_options, find_propagation
 from shardscope.inspector.capture.worker import failures
 from shardscope.inspector.capture.worker.channel import Channel
 from shardscope.inspector.capture.worker.inputs.resolve import _suggest
 from shardscope.inspector.capture.worker.probes import watching
 from shardscope.inspector.capture.worker.probes.live import Inputs
+from shardscope.inspector.capture.worker.probes.probes import _window
 from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
 from shardscope.inspector.traces import rank_watch
+from shardscope.parsers.source import Source
 
 CALLS = (Called(0), Called(0))
 
@@ -146,6 +150,37 @@ def test_functions_are_suggested_where_there_are_any() -> None:
 
 def test_the_line_being_run_is_the_users() -> None:
     assert failures.line_being_run() == f"{__file__}:{inspect.currentframe().f_lineno}"  # type: ignore[union-attr]
+
+
+def test_origins_are_final_where_none_come() -> None:
+    """Those of a program with a mesh are, once Shardy has run, or said that it cannot."""
+    without, lowered = (
+        Stage("stablehlo", "stablehlo", Source("x", text)) for text in (b"module {}", b"module { sdy.mesh @m = <> }")
+    )
+    propagated = Stage("sdy", "stablehlo", lowered.source)
+    failed = Message("warning", "it crashed", "propagation")
+    assert all(is_explained(Capture(stages=stages)) for stages in ((), (without,), (lowered, propagated)))
+    assert not is_explained(Capture(stages=(lowered,)))
+    assert is_explained(Capture(stages=(lowered,), messages=(failed,)))
+
+
+@pytest.mark.parametrize(("kind", "is_ours"), [("ValueError", True), ("JaxRuntimeError", False)])
+def test_what_a_compiler_raises_is_not_raised_by_us(kind: str, is_ours: bool) -> None:
+    code = compile(f"raise type({kind!r}, (Exception,), {{}})", f"{failures.HERE}/module.py", "exec")
+    with pytest.raises(Exception, match=r"^$") as raised:
+        exec(code, {})
+    assert failures._raised_here(raised.value) == is_ours
+
+
+def test_large_constants_are_written_where_they_are_wanted() -> None:
+    options = compiler_options("folder", "pass")
+    assert compiler_options("folder", "pass", in_full=True) == options | {"xla_dump_large_constants": True}
+    assert options == {"xla_dump_to": "folder", "xla_dump_hlo_pass_re": "pass"}
+
+
+@pytest.mark.parametrize(("most", "extent"), [(16, (2, 8)), (15, (2, 3)), (1, (1, 1))])
+def test_of_a_small_shard_all_is_recorded(most: int, extent: tuple[int, int]) -> None:
+    assert _window((2, 8), (), most) == ((0, 0), extent)
 
 
 @pytest.mark.parametrize(("size", "is_one"), [("0", False), ("1", True), ("1048575", True), ("1048576", False)])

@@ -149,7 +149,7 @@ def test_a_server_is_of_one_environment() -> None:
     warmth, command = Warmth(), (sys.executable, "-c", LOAD, "folder")
     for environment in ({"A": "1"}, {"A": "1", "XLA_FLAGS": "--x"}, {"A": "2"}):
         assert warmth.fork(command, None, environment, None, None) is None
-    assert sorted(warmth._requests.values()) == [1, 2]
+    assert {dict(variables)["A"]: count for (_, _, variables), count in warmth._requests.items()} == {"1": 2, "2": 1}
 
 
 def test_a_server_that_is_gone_is_done_without(warmth: Warmth) -> None:
