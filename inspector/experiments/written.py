@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ...parsers.source import Frame
-from ..findings.fixes.calls import imports, name_of, nodes_of, own_files
+from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
@@ -83,12 +83,14 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
     elif candidate.kind == "c":
         yield from _as_twin(report, changes)
         yield from _as_other_name(program, changes)
+        yield from _where_placed(program, changes)
         yield from _at_specs(program, changes)
     elif kinds == {"result"}:
         yield from _as_twin(report, changes)
         yield with_out_specs(report, {each.name: each.spec for each in changes if each.spec is not None})
         yield _wrapped(program, changes)
     else:
+        yield from _where_placed(program, changes)
         yield from _at_specs(program, changes)
 
 
@@ -236,6 +238,53 @@ def _maker(value: ast.expr | None) -> str | None:
 def _line_of(program: Program, file: str, name: str) -> int:
     value = value_of(program, file, name)
     return 1 << 30 if value is None else value.lineno
+
+
+def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """Another sharding where arrays are placed with one that has a name, which others are placed with as well.
+
+    Those that are written alike together; first those whose name is in an argument's path.
+    """
+    changes = [each for each in changes if each.kind == "argument"]
+    names = {name for each in changes for name in _NAME.findall(each.name)}
+    wanted, now = changes[0].spec or "P()", _entries(changes[0].now or "P()")
+    for file in dict.fromkeys(filter(None, (_script(program), *own_files(program)))):
+        calls: dict[str, dict[str, list[ast.expr]]] = {}
+        for node in nodes_of(program, file):
+            if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1:
+                operand, given = node.args[:2]
+                if isinstance(given, ast.Name) and _entries_of(program, file, given.id) == now:
+                    calls.setdefault(given.id, {}).setdefault(ast.unparse(operand), []).append(given)
+        for name, groups in calls.items():
+            if len(groups) < 2:
+                continue  # the spec itself may as well be another one
+            for _, given in sorted(groups.items(), key=lambda each: not names & set(_NAME.findall(each[0]))):
+                texts = [_sharding_named(program, (file, node), wanted, other_than=name) for node in given]
+                if all(texts):
+                    yield together(*(instead((file, node), text) for node, text in zip(given, texts, strict=True)))
+
+
+def _sharding_named(program: Program, placed: tuple[str, ast.expr], spec: str, *, other_than: str) -> str:
+    """A sharding by a name that a module or the function around an expression has for it, else written out."""
+    file, node = placed
+    bodies = [each for each in around(program, placed) if isinstance(each, Body)]
+    tree = nodes_of(program, file)
+    for statement in (*getattr(next(tree, None), "body", ()), *(inner for each in bodies for inner in ast.walk(each))):
+        for target in targets_of(statement):
+            is_before = getattr(statement, "lineno", 0) < node.lineno and target.id != other_than
+            if is_before and _entries_of(program, file, target.id) == _entries(spec):
+                return target.id
+    return sharding_text(program, placed, spec)
+
+
+def _entries_of(program: Program, file: str, name: str) -> list[object] | None:
+    """The entries of the spec, alone or in a sharding, that a name stands for; None of another value."""
+    value = value_of(program, file, name)
+    if isinstance(value, ast.Call) and name_of(value.func) == "NamedSharding" and len(value.args) == 2:
+        value = value.args[1]
+    if isinstance(value, ast.Call) and name_of(value.func) in SPECS and _is_constant(value):
+        return _without_nones([ast.literal_eval(each) for each in value.args])
+    return None
 
 
 def _at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:

@@ -113,6 +113,25 @@ step_inputs = (State(w, w), jax.ShapeDtypeStruct((16, 64), jnp.float32))
 """
 """Moments that are whole on every device, in a state whose layout a function makes."""
 
+PLACED = f"""{HEAD}
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+repl = NamedSharding(mesh, P())
+split = NamedSharding(mesh, P("data"))
+
+def update(state, x):
+    w, mu, nu, count = state
+    g = jax.grad(lambda p: jnp.sum(jnp.tanh(x @ p) ** 2))(w)
+    mu, nu = 0.9 * mu + g, 0.9 * nu + g * g
+    return (w - 0.1 * mu / (1 + nu), mu, nu, count + 1)
+
+w = jax.device_put(jnp.ones((64, 256)), split)
+zeros = jnp.zeros((64, 256))
+state = (w, jax.device_put(zeros, repl), jax.device_put(zeros, repl), jax.device_put(0, repl))
+step = jax.jit(update, out_shardings=tuple(each.sharding for each in state))
+step_inputs = (state, jax.device_put(jnp.ones((16, 64)), split))
+"""
+"""Moments and a count, which cannot be sharded, placed with one sharding that has a name."""
+
 BATCH = f"""{HEAD}
 rows = NamedSharding(mesh, P("model"))
 

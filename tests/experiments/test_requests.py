@@ -126,6 +126,15 @@ def test_moments_get_the_spec_of_their_parameter(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
+def test_moments_that_are_placed_like_a_count_are_placed_like_their_parameter(tmp_path: Path) -> None:
+    before, request = report_of(tmp_path, programs.PLACED)
+    fixes = [fix for found in tried(before, request, seconds=300).findings for fix in found.fixes if fix.helps]
+    done = [(each.experiment, [edit.text for edit in each.edits]) for each in fixes if each.experiment is not None]
+    saved = {(each.before.held or 0) - (each.after.held or 0) for each, texts in done if texts == ["split", "split"]}
+    assert saved == {2 * 2 * 64 * 256 * 4 * 7 // 8}
+
+
+@pytest.mark.once
 def test_a_loss_that_is_averaged_twice_is_averaged_once(tmp_path: Path) -> None:
     """The inner mean is left out, with the sum that it is transposed to: the numbers stay."""
     before, request = report_of(tmp_path, programs.TWICE)

@@ -63,6 +63,24 @@ def shared(w, xs):
     (total, n), losses = lax.scan(body, (jnp.zeros_like(w), 0), xs)
     return total / n
 
+@jax.jit
+@strict
+def twice(w, xs):
+    own = lax.pcast(w, "dp", to="varying")
+    def body(total, x):
+        return total + lax.pmean(jax.grad(loss)(own, x), "dp"), None
+    total = lax.scan(body, lax.pcast(jnp.zeros_like(w), "dp", to="varying"), xs)[0]
+    return lax.pmean(total, "dp")
+
+@partial(jax.shard_map, mesh=mesh, in_specs=(P(), P(None, "dp")), out_specs=P())
+def mean_loss(w, xs):
+    def body(total, x):
+        return total + loss(w, x), None
+    total, _ = lax.scan(body, lax.pcast(0.0, "dp", to="varying"), xs)
+    return lax.pmean(total, "dp")
+
+outside = jax.jit(jax.grad(mean_loss))
+twice_inputs = outside_inputs = lambda: inputs
 inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
     jnp.ones((64, 64)), jnp.arange(8. * 64 * 64).reshape(8, 64, 64) / 1e5
 )
@@ -78,6 +96,8 @@ inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
             ("pair", "total = lax.pmean(total, 'dp')"),
             ("checked", "total = lax.psum(total, axis_name='dp')"),
             ("shared", "total = lax.psum(total, 'dp')"),
+            ("twice", ""),
+            ("outside", "w = jax.tree.map(lambda leaf: lax.pcast(leaf, 'dp', to='varying'), w)"),
         ],
         2,
         1,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
 from ...report.position import own_frames
-from .calls import Call, around, function_around, name_of, of_lax
+from .calls import Call, around, call_at, function_around, name_of, of_lax
 from .edits import Edits, without_call, wrapped
 from .gradients import gradient_call
 
@@ -50,6 +50,28 @@ def own_gradients(program: Program, place: SourcePosition, axes: str) -> Edits:
             edits = wrapped((frame.file, gradient[0].args[0]), f"{cast}, ", ")")
             return _moved(program, call, edits, (of_lax(program, call, "psum"), axes), cast, gradient[1])
     return ()
+
+
+def own_operands(program: Program, place: SourcePosition, axes: str) -> Iterator[tuple[str, Edits]]:
+    """The names that a loop's body takes from the function around it, each made varying before the loop."""
+    loop = call_at(program, place, LOOPS)
+    if loop is None:
+        return
+    scopes = list(around(program, loop))
+    function = next((node for node in scopes if isinstance(node, ast.FunctionDef)), None)
+    position = LOOPS[name_of(loop[1].func)][0]
+    if function is None or len(loop[1].args) <= position:
+        return
+    statement = scopes[scopes.index(function) - 1]
+    body = loop[1].args[position]
+    named = body.id if isinstance(body, ast.Name) else ""
+    bodies = [node for node in function.body if isinstance(node, ast.FunctionDef) and node.name == named]
+    used = {node.id for each in (*bodies, body) for node in ast.walk(each) if isinstance(node, ast.Name)}
+    indent = " " * getattr(statement, "col_offset", 0)
+    for name in [each.arg for each in function.args.args if each.arg in used]:
+        line = getattr(statement, "lineno", 0)
+        cast = f"{indent}{name} = {_cast(program, loop, axes)}, {name})\n"
+        yield name, (Edit(loop[0], line, 0, line, 0, cast),)
 
 
 def _cast(program: Program, call: Call, axes: str) -> str:

@@ -11,9 +11,9 @@ from ...dataflow.loops import loops_of
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
 from ...units import format_bytes, known_sum, plural
-from ..fixes.after_loop import after_the_loop, own_gradients
+from ..fixes.after_loop import after_the_loop, own_gradients, own_operands
 from ..fixes.calls import call_at
-from ..fixes.edits import axes_text, before_the_loop
+from ..fixes.edits import axes_text, before_the_loop, without_call
 from ..rule import Rule, Saving, advice, finding, keep_whole
 from ..support.compiled import is_compiled, on_another_target, place_in_hlo, saving
 from ..support.compiled_from import compiled_collectives
@@ -61,7 +61,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
             ),
             *on_another_target(report, "a TPU compiler may move it after the loop; compile for the target to check"),
         ),
-        fixes=_of_a_gather(report, group) or _behind_the_loop(report, first) or advice(_fix(first)),
+        fixes=_of_a_gather(report, group) or _after_the_loop(report, first) or advice(_fix(first)),
         saves=Saving() if trips is None else saving(*group, times=trips - 1),
     )
 
@@ -77,19 +77,29 @@ def _of_a_gather(report: Report, group: list[Collective]) -> tuple[Fix, ...]:
     return (Fix(f"call {ast.unparse(call[1])} before the loop: its gradient is then summed once, after it", edits),)
 
 
-def _behind_the_loop(report: Report, collective: Collective) -> tuple[Fix, ...]:
+def _after_the_loop(report: Report, collective: Collective) -> tuple[Fix, ...]:
     """The reduction that the user, or the transpose of a cast, makes in the loop's body, of what the loop adds up."""
     program, axes = report.program, tuple(axis.name for axis in collective.axes or ())
     if collective.origin == "autodiff":
         edits = own_gradients(program, collective.source, axes_text(axes)) if axes else ()
         title = "take the gradient by parameters of each device's own, and call lax.psum once, after the loop"
-        return (Fix(title, edits),) if edits else ()
+        if edits or not axes:
+            return (Fix(title, edits),) if edits else ()
+        over = axes_text(axes)
+        return tuple(
+            Fix(f"make {name} varying over {over} before the loop: its gradient is then summed once, after it", edits)
+            for name, edits in own_operands(program, collective.source, over)
+        )
     call = call_at(program, collective.source, ("psum", "pmean")) if collective.origin == "user" else None
     if call is None:
         return ()
     title = f"call {ast.unparse(call[1].func)} once, after the loop"
     titles = (title, f"{title}, and make what it begins with varying")
-    return tuple(Fix(each, edits) for each, edits in zip(titles, after_the_loop(program, call), strict=False) if edits)
+    fixes = [Fix(each, edits) for each, edits in zip(titles, after_the_loop(program, call), strict=False) if edits]
+    if any(each.origin == "user" and each.axes == collective.axes and not each.loops for each in report.collectives):
+        title = f"leave out {ast.unparse(call[1].func)}: after the loop it is called once more"
+        fixes.append(Fix(title, without_call(program, call)))
+    return tuple(each for each in fixes if each.edits)
 
 
 def _fix(collective: Collective) -> str:
