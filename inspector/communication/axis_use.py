@@ -11,6 +11,7 @@ from ..catalog.spellings import PARAMETERS
 from ..collectives.context import context_of
 from ..ir.program import Program
 from ..ir.pytree_paths import steps_of
+from ..ir.types import jax_type
 from ..report import ShardedValue, StrategyTotal
 from ..report.axes import AxisUse, Part, Run
 from ..report.communication import Strategy
@@ -39,7 +40,14 @@ def axes_used(
     if not sizes or not arguments:
         return ()
     kinds = {each.name: kind for kind, each, _ in argument_kinds(program, arguments)}
-    return tuple(_use(name, size, arguments, kinds, totals) for name, size in sizes.items())
+    rows = {
+        axis.name
+        for each in shardings
+        if each.role == "output" and each.sharding is not None and each.sharding.dims
+        for axis in each.sharding.dims[0].axes
+    }
+    batch = set(sizes) if context_of(program).differentiated else rows
+    return tuple(_use(name, size, arguments, kinds, totals, has_batch=name in batch) for name, size in sizes.items())
 
 
 def argument_kinds(
@@ -47,15 +55,17 @@ def argument_kinds(
 ) -> Iterator[tuple[Kind, ShardedValue, ShardedValue | None]]:
     """Each argument with what it is: a parameter, a part of an optimizer's state and of which parameter, or data.
 
-    Where nothing is trained, trees hold parameters, and arrays by themselves are data, as a batch or a cache.
+    Where nothing is trained, trees hold parameters, but for those that are returned, as a cache; arrays by themselves
+    are data.
     """
     trained, trains = weights_of(program), context_of(program).differentiated
+    returned = {jax_type(value.type) for value in program.capture.outputs}
     known: list[tuple[tuple[str, ...], ShardedValue]] = []
     paths = {each.name: tuple(steps_of(each.name)) for each in arguments}
     for each in sorted(arguments, key=lambda each: not _CONTAINER.match("".join(paths[each.name]))):
         steps = paths[each.name]
         if not trains:
-            yield "parameters" if steps else "data", each, None
+            yield "parameters" if steps and each.type not in returned else "data", each, None
             continue
         if each.name not in trained:
             yield "data", each, None
@@ -76,20 +86,23 @@ def _use(
     arguments: Sequence[ShardedValue],
     kinds: dict[str, Kind],
     totals: Sequence[StrategyTotal],
+    *,
+    has_batch: bool,
 ) -> AxisUse:
+    """`has_batch` says that the first dimension of data is a batch where the axis splits it: so it is of results."""
     whole, sharded = Counter[str](), Counter[str]()
-    batch = sequence = False
+    split = set[int]()
     for each in arguments:
         kind, held = kinds[each.name], each.type.bytes or 0
         dims = () if each.sharding is None else tuple(dim.axes for dim in each.sharding.dims)
         over = [number for number, axes in enumerate(dims) if any(one.name == axis for one in axes)]
         if kind == "data":
-            batch, sequence = batch or 0 in over, sequence or any(over)
+            split.update(over)
             continue
         whole[kind] += held
         sharded[kind] += held if over else 0
-    parts = [Part("batch", 1.0)] if batch else []
-    parts += [Part("another dimension of the data", 1.0)] if sequence else []
+    parts = [Part("batch", 1.0)] if 0 in split and has_batch else []
+    parts += [Part(f"dimension {each} of data", 1.0) for each in sorted(split) if each or not has_batch]
     parts += [Part(kind, sharded[kind] / whole[kind]) for kind in whole if sharded[kind]]
     runs = Counter[Strategy]()
     seconds: dict[Strategy, float] = {}

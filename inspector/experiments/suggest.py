@@ -19,8 +19,8 @@ from .measured import measured
 from .pricing import PricedRow, searched
 from .values import compared, for_numbers
 
-MAX_COMPILED = 8
-"""Assignments that are compiled."""
+MAX_COMPILED = 48
+"""Assignments that are compiled, while there is time."""
 
 SEARCH_SHARE = 0.4
 """Share of the time that the search by price may take; the rest is for compilations."""

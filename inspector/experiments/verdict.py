@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ..communication.axis_use import argument_kinds
 from ..findings.rules import rule_named
 from ..ir.types import ArrayType, jax_type
 from ..report import Experiment, Finding, Measured, Report, State
@@ -55,6 +56,7 @@ def judged(
             why = "the finding is still there" if is_there else cost
         else:
             why = _obstacle("communication" if rule is None else rule.saves, *costs)
+    why = why or _moved_batch(before, after, found)
     if not why and wrong:
         why = f"{', '.join(wrong)} appears"
     return Experiment(
@@ -67,6 +69,20 @@ def judged(
         gone=tuple(sorted((were - are).keys())),
         new=tuple(sorted((are - were).keys())),
     )
+
+
+def _moved_batch(before: Report, after: Report, found: Finding | None) -> str:
+    """Say which data a change of a parameter's sharding splits in another dimension: its edit is of both."""
+    arguments = [each for each in before.shardings if each.role == "argument" and each.sharding is not None]
+    kinds = {each.name: kind for kind, each, _ in argument_kinds(before.program, arguments)}
+    if found is None or kinds.get(found.subject, "data") == "data":
+        return ""
+    now = {each.name: each.spec for each in after.shardings if each.role == "argument"}
+    for each in arguments:
+        is_split = each.sharding is not None and each.sharding.dims and each.sharding.dims[0].axes
+        if kinds[each.name] == "data" and is_split and now.get(each.name, each.spec) != each.spec:
+            return f"it changes {each.name}, too, to {now[each.name]}"
+    return ""
 
 
 def _is_seen(found: Finding, before: Report) -> bool:

@@ -258,10 +258,12 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
         for name, groups in calls.items():
             if len(groups) < 2:
                 continue  # the spec itself may as well be another one
-            for _, given in sorted(groups.items(), key=lambda each: not names & set(_NAME.findall(each[0]))):
-                texts = [_sharding_named(program, (file, node), wanted, other_than=name) for node in given]
+            for _, names_given in sorted(groups.items(), key=lambda each: not names & set(_NAME.findall(each[0]))):
+                texts = [_sharding_named(program, (file, node), wanted, other_than=name) for node in names_given]
                 if all(texts):
-                    yield together(*(instead((file, node), text) for node, text in zip(given, texts, strict=True)))
+                    yield together(
+                        *(instead((file, node), text) for node, text in zip(names_given, texts, strict=True))
+                    )
 
 
 def _sharding_named(program: Program, placed: tuple[str, ast.expr], spec: str, *, other_than: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...catalog.spellings import functions_of
 from ...report import Finding, Fix, Report
 from ...shardings.collective_causes import causes_of
-from ..fixes.calls import call_at
+from ..fixes.calls import call_to_leave_out
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import together, without_call
 from ..rule import Rule, advice, finding
@@ -28,7 +28,7 @@ def _fixes(report: Report, twice: Exchanges) -> tuple[Fix, ...]:
     if not twice.is_written:
         return without_constraints(report, twice.first) or advice("make the shardings before and after it agree")
     functions = functions_of(twice.first.kind)
-    calls = [call_at(report.program, each.source, functions) for each in (twice.first, *twice.again)]
+    calls = [call_to_leave_out(report.program, each.source, functions) for each in (twice.first, *twice.again)]
     edits = [without_call(report.program, call) for call in calls]
     return (Fix("remove both", together(*edits) if all(edits) else ()),)
 

@@ -90,6 +90,8 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
     message = f"{names}{divides} {verb} {'gathered' if state == 'gathered' else 'whole'} on every device"
     spec = sharding_words(report, f"P({axis!r})")
     fix = f"place it as {spec}, by jax.device_put or jit's in_shardings"
+    if divides:
+        fix = f"make it {-(-rows // size) * size} rows, or {rows // size * size}, and {fix}"
     inputs = [each for each in report.shardings if each.role == "shard_map input" and each.value == first.value]
     if state == "gathered" and any(each.agrees is False for each in inputs):
         fix = f"request P({axis!r}) for it in the shard_map's in_specs, which take it whole"
