@@ -34,6 +34,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (mesh_sizes.MESH, mesh_sizes.explain_mesh),
     (mesh_sizes.NAMES, mesh_sizes.explain_names),
     (script_specs.RANK, script_specs.explain_rank),
+    (script_specs.TOO_LONG, script_specs.explain_rank),
     (script_specs.TWICE, script_specs.explain_twice),
     (script_specs.UNKNOWN, script_specs.explain_unknown),
     (script_specs.NOT_MANUAL, script_specs.explain_unknown),

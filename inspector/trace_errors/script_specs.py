@@ -22,6 +22,10 @@ RANK = re.compile(
     r"spec=P(?:artitionSpec)?\((?P<spec>(?:[^()]|\([^()]*\))*)\)[^:]*? is only valid for values of rank at least"
     r" (?P<least>\d+), but was applied to a value of rank (?P<rank>\d+)"
 )
+TOO_LONG = re.compile(
+    r"Length of sharding\.spec \((?P<least>\d+)\) must be equal to aval's ndim \((?P<rank>\d+)\)\."
+    r" Got sharding\.spec P\((?P<spec>(?:[^()]|\([^()]*\))*)\)"
+)
 TWICE = re.compile(
     r"map every mesh axis to at most one positional dimension, but P(?:artitionSpec)?\((?P<spec>.*?)\) has duplicate"
     r" entries for `(?P<axis>\w+)`"
