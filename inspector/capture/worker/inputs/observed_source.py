@@ -67,7 +67,8 @@ def _through_hook(function: ast.expr, method: str = "") -> ast.expr:
 def has_inputs(text: bytes, name: str) -> bool:
     """Return whether a script has arguments for a function, so that no call is needed to know them.
 
-    Without a call in the script, it is so as well for a function without parameters.
+    Without a call in the script, it is so as well for a function without parameters, and where `inputs` may be those of
+    any function.
     """
     try:
         tree = ast.parse(text)
@@ -81,9 +82,8 @@ def has_inputs(text: bytes, name: str) -> bool:
     own = bound.get(name)
     if isinstance(own, ast.FunctionDef) and any("inputs(" in ast.unparse(each) for each in own.decorator_list):
         return True
-    if _is_inputs(bound.get("inputs")):
-        return True
-    if not isinstance(own, ast.FunctionDef) or ast.unparse(own.args):
+    without_parameters = isinstance(own, ast.FunctionDef) and not ast.unparse(own.args)
+    if not _is_inputs(bound.get("inputs")) and not without_parameters:
         return False
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return not any(name in (getattr(called, "id", None), getattr(called, "attr", None)) for called in calls)

@@ -52,7 +52,10 @@ class Search:
         return math.prod(map(len, self._spaces))
 
     def points(self, deadline: float) -> list[Point]:
-        """Today's first, then those that send less with no more memory, then those that hold less; cheapest first."""
+        """Today's first, then those that send less, then those that hold less; cheapest first.
+
+        Of those that hold more there are a few: what is held is not the peak, which may be of what was gathered.
+        """
         today = tuple(self._lowered.arguments[group[0]] for group in self._groups)
         now = self._point(today)
         if now is None:
@@ -66,13 +69,12 @@ class Search:
             self._beam(today, now, deadline)
         found = [point for point in self._seen.values() if point is not None and point is not now]
         fit = [point for point in found if point.price.flops <= now.price.flops * (1 + MAX_MORE_FLOPS)]
-        better = [
-            point
-            for point in fit
-            if point.price.bytes < now.price.bytes and point.held <= now.held * (1 + MAX_MORE_MEMORY)
-        ]
+        less = [point for point in fit if point.price.bytes < now.price.bytes]
+        less.sort(key=lambda point: (point.price.bytes, len(point.changes)))
+        most = now.held * (1 + MAX_MORE_MEMORY)
+        heavier = [point for point in less if point.held > most][:WIDTH]
+        better = [point for point in less if point.held <= most or point in heavier]
         lighter = [point for point in fit if point.held < now.held * 0.95 and point not in better]
-        better.sort(key=lambda point: (point.price.bytes, len(point.changes)))
         lighter.sort(key=lambda point: (point.held, point.price.bytes))
         return [now, *better, *lighter[:WIDTH]]
 
