@@ -113,6 +113,24 @@ step_inputs = (State(w, w), jax.ShapeDtypeStruct((16, 64), jnp.float32))
 """
 """Moments that are whole on every device, in a state whose layout a function makes."""
 
+ATTENTION = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("x", "y"))
+
+@jax.jit
+def step(q, kv):
+    return jax.nn.softmax(q @ kv.T / 8.0, axis=-1) @ kv
+
+def inputs():
+    return jnp.ones((64, 64)), jnp.ones((512, 64))
+
+if __name__ == "__main__":
+    q, kv = inputs()
+    step(jax.device_put(q, NamedSharding(mesh, P(None, "x"))), jax.device_put(kv, NamedSharding(mesh, P("x", "y"))))
+"""
+"""A function that its script calls with sharded arguments, beside a helper whose name may mean arguments."""
+
 PLACED = f"""{HEAD}
 mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
 repl = NamedSharding(mesh, P())
