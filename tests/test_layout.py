@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_820,
+    "inspector/capture": 19_040,
     "inspector/catalog": 480,
     "inspector/check": 290,
     "inspector/collectives": 2350,
@@ -283,17 +283,17 @@ CEILINGS = {
     "inspector/findings": 8060,
     "inspector/ir": 1550,
     "inspector/links": 200,
-    "inspector/render": 8260,
+    "inspector/render": 8330,
     "inspector/report": 1400,
     "inspector/selection": 380,
-    "inspector/shardings": 3400,
+    "inspector/shardings": 3420,
     "inspector/targets": 360,
     "inspector/trace_errors": 4200,
     "inspector/traces": 920,
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3700,
+    "shardscope": 3770,
     "tui": 7250,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""

@@ -23,6 +23,7 @@ from ..capture.protocol.trace import (
     ProcessEnded,
     ProcessStarted,
     ScriptEnded,
+    Transferred,
     capture_file,
 )
 from ..collectives.context import context_of
@@ -81,6 +82,7 @@ def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], 
     programs: dict[int, CompiledProgram] = {}
     inexact: set[int] = set()
     called: list[Called] = []
+    transfers: dict[int, Transferred] = {}
     for event in _events(folder / EVENTS_FILE):
         match event:
             case ProcessStarted():
@@ -91,11 +93,14 @@ def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], 
                 inexact |= set(numbers)
             case Called():
                 called.append(event)
+            case Transferred():
+                transfers[event.number] = event
         if process is not None:
             process = with_event(process, event)
     if process is not None:
         is_known = not any(program.fingerprint and program.number in inexact for program in programs.values())
-        process = replace(process, called=tuple(called), is_order_known=is_known)
+        moved = sorted(transfers.values(), key=lambda each: -each.received * each.calls)
+        process = replace(process, called=tuple(called), transfers=tuple(moved), is_order_known=is_known)
     return process, list(programs.values()), inexact
 
 

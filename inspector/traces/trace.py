@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...parsers.record import Record
 from ..capture.model import Failure, Message
-from ..capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted
+from ..capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted, Transferred
 from ..report import Explanation
 from ..units import known_product
 
@@ -59,6 +59,7 @@ class Process(Record, frozen=True):
     wanted_devices: int | None = None
     messages: tuple[Message, ...] = ()
     called: tuple[Called, ...] = ()
+    transfers: tuple[Transferred, ...] = ()
     is_order_known: bool = True
     has_ended: bool = False
 

@@ -27,6 +27,7 @@ SUMMARIES = {
     "open": "show a saved capture or compiler dumps",
     "diff": "compare two lowerings: commits, JAX versions, targets or files",
     "suggest": "search for shardings of the arguments that send less, or take less memory",
+    "transfer": "say what devices receive for an array to be sharded otherwise",
     "check": "compare with golden files and budgets, for continuous integration",
     "validate": "evaluate the compiled program without its target, and compare it with the source",
     "serve": "show the screen of a command in a browser on this machine",

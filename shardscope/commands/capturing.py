@@ -69,7 +69,7 @@ def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = T
         help="name of the arguments in the script, or of a function that returns them; other.py:NAME for another file",
     )
     parser.add_argument(
-        "--mesh", type=_mesh, default=(), metavar="x=4,y=2", help="run under jax.set_mesh with a mesh of these axes"
+        "--mesh", type=mesh_of, default=(), metavar="x=4,y=2", help="run under jax.set_mesh with a mesh of these axes"
     )
     parser.add_argument(
         "--context", metavar="NAME", help="run under this mesh, or context manager, of the script: see jax.set_mesh"
@@ -109,7 +109,8 @@ def kept_in(request: Request) -> Path:
     return Path(f"{words}.validation")
 
 
-def _mesh(text: str) -> tuple[tuple[str, int], ...]:
+def mesh_of(text: str) -> tuple[tuple[str, int], ...]:
+    """A mesh by its axes: `x=4,y=2`."""
     axes = [part.partition("=") for part in text.split(",")]
     if not all(name.strip() and size.strip().isdecimal() and int(size) for name, _, size in axes):
         raise argparse.ArgumentTypeError(f"{text!r}: expected the names and sizes of its axes, as in x=4,y=2")

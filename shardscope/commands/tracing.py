@@ -36,8 +36,9 @@ def traced_with_enough_devices(
     command: Sequence[str], folder: Path, recorded: TraceOptions, options: argparse.Namespace, stdout: IO[bytes] | None
 ) -> Trace:
     """Run a command; once more on fake devices, if it fails for want of devices."""
+    first = replace(recorded, may_repeat=_may_repeat(options))
     with live_list(folder, command, quiet=options.quiet):
-        trace = _traced(command, folder, recorded, options.devices, stdout)
+        trace = _traced(command, folder, first, options.devices, stdout)
     if (wanted := _wanted_devices(trace, options)) is None:
         return trace
     print(f"shardscope: the script needs {wanted} devices: running it again on fake ones", file=sys.stderr)
@@ -84,13 +85,17 @@ def traced_as_processes(
 
 def _wanted_devices(trace: Trace, options: argparse.Namespace) -> int | None:
     """The fake devices on which the script is to run again: where it failed on a CPU at once, for want of devices."""
-    if options.devices is not None or options.target is not None or user_devices(os.environ) is not None:
+    if not _may_repeat(options):
         return None
     if not trace.processes or any(not program.compiled.internal for program in trace.programs):
         return None
     if any(process.backend is None or process.backend.platform != "cpu" for process in trace.processes):
         return None
     return max((process.wanted_devices or 0 for process in trace.processes), default=0) or None
+
+
+def _may_repeat(options: argparse.Namespace) -> bool:
+    return options.devices is None and options.target is None and user_devices(os.environ) is None
 
 
 def command_of(options: argparse.Namespace) -> Sequence[str]:

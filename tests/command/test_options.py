@@ -114,7 +114,8 @@ def test_what_a_terminal_gets_is_a_format_of_the_command(name: str, monkeypatch:
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     if format is not None:
-        options = parser.parse_args(["a.py"] * (2 if name == "diff" else 1))
+        given = {"diff": ["a.py", "b.py"], "transfer": ["f32[8]", "P()", "P()", "--mesh", "x=2"]}
+        options = parser.parse_args(given.get(name, ["a.py"]))
         assert chosen_format(options) in (format.choices or ())
         assert ("tui" in (format.choices or ())) == (chosen_format(options) == "tui")
 

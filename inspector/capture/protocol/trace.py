@@ -42,6 +42,7 @@ class TraceOptions:
         compare: whether what processes do together is recorded in its order, for a comparison.
         shallow: whether not even the programs that match are captured in full.
         skew: seconds by which the clock of each process is ahead of that of the one before.
+        may_repeat: whether the script runs again where it fails for want of devices, which is then not printed.
     """
 
     match: str | None = None
@@ -56,6 +57,7 @@ class TraceOptions:
     compare: bool = False
     shallow: bool = False
     skew: float = 0.0
+    may_repeat: bool = False
 
     def encode(self) -> str:
         """Return the options as JSON, for the environment."""
@@ -167,6 +169,30 @@ class Called:
     call: Place | None = None
 
 
+MAX_PAIRS = 4096
+"""Pairs of devices that one transfer lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transferred:
+    """An array was put to other devices outside of programs, at the user's line `call`, so far `calls` times.
+
+    `source` and `target` are shardings as text, `host` for an array that was on no device. Bytes of each time: `most`
+    is what a device receives at most, `received` what all receive, `pairs` are sender, receiver and bytes of those
+    that are devices. Later events of one `number` take the place of earlier ones.
+    """
+
+    number: int
+    call: Place | None
+    type: str
+    source: str
+    target: str
+    calls: int
+    most: int
+    received: int
+    pairs: tuple[tuple[int, int, int], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptEnded:
     """The script came to its end, or was `stopped`: it calls nothing more. Its process may still wait for others."""
@@ -197,4 +223,6 @@ class ProcessEnded:
     stopped: str = ""
 
 
-TraceEvent = ProcessStarted | Backend | CompiledProgram | Called | ScriptEnded | Inexact | Overhead | ProcessEnded
+TraceEvent = (
+    ProcessStarted | Backend | CompiledProgram | Called | Transferred | ScriptEnded | Inexact | Overhead | ProcessEnded
+)

@@ -9,7 +9,7 @@ from ...report import file_and_line
 from ...traces.ranks import Divergence, RankComparison, Side, compare_ranks, ranks_text
 from ...traces.trace import Trace
 from ..tables.ranks import outcome, ranks_summary
-from ..tables.traces import endings, headline_parts, programs, retracings
+from ..tables.traces import endings, headline_parts, programs, retracings, transfers
 from .elements import element, excerpt, facts, section, text
 from .page import page
 from .tables import table_section
@@ -40,13 +40,13 @@ def ranks_page(compared: tuple[Trace, RankComparison]) -> str:
 def _page(trace: Trace, found: RankComparison | None, parts: Sequence[str]) -> str:
     command, *others = headline_parts(trace)
     links = [("differences", "Differences")] if found is not None and found.divergences else []
-    links += [(table.id, table.title) for table in (programs(trace), retracings(trace)) if table.rows]
+    links += [(table.id, table.title) for table in (programs(trace), transfers(trace), retracings(trace)) if table.rows]
     head = [element("h1", text(command)), element("p", text(" · ".join(others)))]
     return page(command, [*head, *parts], links)
 
 
 def _programs(trace: Trace) -> Iterator[str]:
-    yield from (table_section(table) for table in (programs(trace), retracings(trace)))
+    yield from (table_section(table) for table in (programs(trace), transfers(trace), retracings(trace)))
 
 
 def _differences(found: RankComparison, *, with_lines: bool) -> str:

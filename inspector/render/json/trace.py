@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ... import report as values
-from ...capture.protocol.trace import Place
+from ...capture.protocol.trace import Place, Transferred
 from ...traces import retracing, trace
 from .finding import Remedy, Where, remedy_of, where_of
 from .shaped import encoded, schema_of, shaped
@@ -102,6 +102,32 @@ class Retraced(Struct, frozen=True):
     reasons: list[list[str]]
 
 
+class Pair(Struct, frozen=True):
+    """Bytes that one device has to send to another one."""
+
+    sender: int
+    receiver: int
+    bytes: int
+
+
+class Transfer(Struct, frozen=True):
+    """An array that the script puts to other devices outside of programs, `calls` times, at its line `call`.
+
+    `source` and `target` are shardings as text, `host` for what was on no device. Bytes are those of one time, by the
+    blocks that devices have before and after: `most` is what a device receives at most, `received` what all receive.
+    """
+
+    process: int
+    call: Place | None
+    type: str
+    source: str
+    target: str
+    calls: int
+    most: int
+    received: int
+    pairs: list[Pair]
+
+
 class Trace(Struct, frozen=True):
     """The document. `status` is the command's exit status, or a signal's number negated.
 
@@ -114,6 +140,7 @@ class Trace(Struct, frozen=True):
     seconds: float | None
     processes: list[Process]
     programs: list[Program]
+    transfers: list[Transfer]
     retraced: list[Retraced]
     explanation: Explanation | None
 
@@ -127,10 +154,26 @@ def trace_to_json(found: trace.Trace) -> bytes:
         found.seconds,
         list(map(_process, found.processes)),
         [_program(program, found) for program in found.programs],
+        [_transfer(number, each) for number, process in enumerate(found.processes) for each in process.transfers],
         [_retraced(each, found) for each in retracing.retraced(found)],
         None if found.explanation is None else _explanation(found.explanation),
     )
     return encoded(document)
+
+
+def _transfer(process: int, moved: Transferred) -> Transfer:
+    pairs = [Pair(*pair) for pair in moved.pairs]
+    return Transfer(
+        process,
+        moved.call,
+        moved.type,
+        moved.source,
+        moved.target,
+        moved.calls,
+        moved.most,
+        moved.received,
+        pairs,
+    )
 
 
 def trace_json_schema() -> dict[str, Any]:

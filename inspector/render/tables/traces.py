@@ -149,6 +149,42 @@ def _details(program: Program, trace: Trace) -> Sequence[Detail]:
     return (Detail("arguments", "\n".join(arguments)), Detail("static", "\n".join(compiled.static)))
 
 
+def transfers(trace: Trace) -> Table:
+    """Arrays that were put to other devices outside of programs, what moves most in all first."""
+    moved = [each for process in trace.processes[:1] for each in process.transfers]
+    return Table(
+        id="transfers",
+        title="Transfers",
+        columns=(
+            Column("received in all", 8, 4, "right"),
+            Column("per device", 8, 3, "right"),
+            Column("times", 4, 5, "right"),
+            Column("type", 10, 6),
+            Column("from", 10, 6),
+            Column("to", 10, 6),
+            Column("at", 10, 1),
+        ),
+        rows=tuple(
+            Row(
+                (
+                    size_cell(each.received * each.calls),
+                    size_cell(each.most),
+                    count_cell(each.calls),
+                    each.type,
+                    each.source,
+                    each.target,
+                    _place(each.call),
+                ),
+                each,
+            )
+            for each in moved
+        ),
+        heading="Transfers outside of programs, bytes that devices have to receive" if moved else "",
+        most=MAX_ROWS,
+        unit="transfer",
+    )
+
+
 def retracings(trace: Trace) -> Table:
     """Functions that were compiled more than once, and what differs between their calls."""
     rows = [row for found in retraced(trace) for row in _retraced(found, trace)]

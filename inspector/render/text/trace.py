@@ -14,7 +14,7 @@ from ...traces.ranks import Divergence, RankComparison, compare_ranks, ranks_tex
 from ...traces.trace import Trace
 from ..printable import printable
 from ..tables.ranks import ranks_summary
-from ..tables.traces import endings, headline_parts, programs, retracings
+from ..tables.traces import endings, headline_parts, programs, retracings, transfers
 from .opening import explained
 from .tables import data, section, table_section
 
@@ -38,7 +38,7 @@ def print_trace(trace: Trace, console: Console) -> None:
     for divergence in found.divergences if found is not None else ():
         console.print()
         console.print(divergence_section(divergence))
-    for table in (programs(trace), retracings(trace)):
+    for table in (programs(trace), transfers(trace), retracings(trace)):
         if (shown := table_section(table)) is not None:
             console.print()
             console.print(shown)

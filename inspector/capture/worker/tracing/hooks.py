@@ -2,7 +2,7 @@
 
 `pxla.lower_sharding_computation`, `pxla.MeshComputation.compile` and `compiler.compile_or_get_cached` for what is
 compiled; `pxla.ExecuteReplicated.__call__` and `pxla.MeshExecutableFastpathData` for calls (JAX 0.7 to 0.12).
-`jax.clear_caches` is public.
+`dispatch._device_put_impl` for arrays that are put elsewhere. `jax.clear_caches` is public.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ class Listener(Protocol):
     def executed(self, replicated: Any, results: Any) -> None:
         """A call that did not go through C++."""
 
+    def put(self, value: Any, device: Any) -> None:
+        """A value is put to a device, or to those of a sharding, outside of programs."""
+
     def counting(self, executable: Any, results: Any) -> Any:
         """Return the tree of an executable's results, as it is to be for calls through C++."""
 
@@ -55,6 +58,7 @@ def install(listener: Listener) -> None:
     changes: dict[str, Callable[[ModuleType], None]] = {
         "jax._src.interpreters.pxla": functools.partial(_change_programs, listener=listener),
         "jax._src.compiler": functools.partial(_change_compiler, listener=listener),
+        "jax._src.dispatch": functools.partial(_change_transfers, listener=listener),
         "jax._src.api": functools.partial(_change_clearing, listener=listener),
         "jax": lambda _: listener.prepare(),
     }
@@ -110,6 +114,20 @@ def _change_calls(module: Any, listener: Listener) -> None:
 
     execute.__call__ = called
     module.MeshExecutableFastpathData = counted
+
+
+def _change_transfers(module: Any, listener: Listener) -> None:
+    put = getattr(module, "_device_put_impl", None)
+    if put is None:
+        listener.complain("has no dispatch._device_put_impl")
+        return
+
+    @functools.wraps(put)
+    def transferred(value: Any, **how: Any) -> Any:
+        listener.put(value, how.get("device"))
+        return put(value, **how)
+
+    module._device_put_impl = transferred
 
 
 def _change_compiler(module: Any, listener: Listener) -> None:

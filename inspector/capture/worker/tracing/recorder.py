@@ -216,6 +216,12 @@ class Recorder:
         if number is not None:
             self._recording.called(number, results, is_told=True)
 
+    def put(self, value: Any, device: Any) -> None:
+        """A value is put to a device, or to those of a sharding, outside of programs."""
+        if not self._is_idle and not self._state.compiling:
+            with self._own_work():
+                self._recording.transfers.put(value, device)
+
     def _is_alone(self, replicated: Any) -> bool:
         """True if its module was compiled before its program was known."""
         return any(each is replicated.xla_executable for each in self._alone)
@@ -242,13 +248,17 @@ class Recorder:
         self._recording.files.write(ScriptEnded(self._recording.steps.stopped))
 
     def _uncaught(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        is_repeated = False
         if "jax" in sys.modules:
             with self._own_work():
                 for event in uncaught(error):
                     if isinstance(event, Devices):
                         self._recording.tell_backend()
+                        is_on_cpu = sys.modules["jax"].default_backend() == "cpu"
+                        is_repeated = self.options.may_repeat and is_on_cpu and not self._recording.has_own
                     self._recording.files.write(event)
-        self._before(kind, error, trace)
+        if not is_repeated:
+            self._before(kind, error, trace)
 
 
 def uncaught(error: BaseException) -> Iterator[Event]:

@@ -86,6 +86,8 @@ class Recording:
         self._has_backend = False
         self._count = 0
         self.cleared = 0
+        self.has_own = False
+        """True once a program of the user's was compiled."""
         self._matched: set[int] = set()
         self._shared: set[int] = set()
 
@@ -103,6 +105,13 @@ class Recording:
         """The counts of calls."""
         is_told = self._options.match is not None or self._options.compare or self._observer is not None
         return Calls(self.files.calls, self.called if is_told else None)
+
+    @cached_property
+    def transfers(self) -> Any:
+        """The arrays that are put elsewhere."""
+        from .transfers import Transfers  # needs JAX
+
+        return Transfers(self.files.write)
 
     def is_matched(self, lowering: Lowering) -> bool:
         """Return whether `match` selects this program."""
@@ -150,6 +159,7 @@ class Recording:
         self.tell_backend()
         file = self.files.folder / capture_file(number)
         described = programs().describe(lowering, computation, executable, file, self._options, self.settings)
+        self.has_own = self.has_own or not described.internal
         if described.fingerprint and self._options.compare:
             self._shared.add(number)
         number_of_function = 0 if function is None else self._functions.of(function)
@@ -201,6 +211,8 @@ class Recording:
         """Record the end of the process, if anything was recorded of it."""
         if "files" in self.__dict__:
             self.tell_overhead()
+            if "transfers" in self.__dict__:
+                self.transfers.end()
             self.files.write(ProcessEnded(time.time() - self._started, self.steps.stopped))
 
 
