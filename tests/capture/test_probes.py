@@ -158,13 +158,21 @@ NESTED = """
             return jnp.sin(lax.all_gather(jnp.sin(x), "x", tiled=True))
         return jnp.sum(jax.shard_map(layer, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(x))
 
+    @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P())
+    def remat_in_scan(x):
+        def layer(h, w):
+            return jnp.sin(h * w), None
+        def loss(w):
+            return lax.psum(lax.scan(jax.checkpoint(layer), x, w)[0].sum(), "x")
+        return jax.value_and_grad(loss)(jnp.arange(1.0, 4.0))
+
     @jax.jit
     def constraint(x):
         return lax.with_sharding_constraint(x * 2, jax.NamedSharding(mesh, P("x"))) + 1
 
     scan_inputs = nested_scans_inputs = while_varying_inputs = while_shared_inputs = (block,)
     until_all_are_there_inputs = (block,)
-    branch_inputs = custom_inputs = remat_inputs = constraint_inputs = (block,)
+    branch_inputs = custom_inputs = remat_inputs = remat_in_scan_inputs = constraint_inputs = (block,)
 """
 
 
@@ -252,6 +260,14 @@ def test_backward_and_recomputed(captured: Captured) -> None:
     assert held(gathered[0]) == held(gathered[1])
     x = np.arange(4.0)
     assert np.allclose(np.array(held(scattered[0])).ravel(), 4 * np.cos(np.sin(x)), rtol=1e-6)
+
+
+def test_what_is_recomputed_keeps_the_axes_of_each_value(captured: Captured) -> None:
+    """The gradient of a parameter that all devices share is summed where it is not varying."""
+    capture = captured(NESTED, "remat_in_scan")
+    total = probes(capture, "psum.*", "after")[0]
+    x = np.arange(4.0)
+    assert np.allclose(held(total)[0], np.sin(np.sin(np.sin(x) * 2) * 3).sum(), rtol=1e-6)
 
 
 def test_constraint_of_a_jitted_function(captured: Captured) -> None:

@@ -95,7 +95,8 @@ class Prober(Keeping):
             return self.cond(equation, path, values)
         called = next((equation.params[key] for key in CALLED if key in equation.params), None)
         if name in CALLS and called is not None:
-            held = lax.optimization_barrier(tuple(values)) if equation.params.get("prevent_cse") else values
+            # Each by itself: together they would vary over the axes of all.
+            held = list(map(lax.optimization_barrier, values)) if equation.params.get("prevent_cse") else values
             return self.run(called, held, path)
         return bind(equation, values), {}
 
