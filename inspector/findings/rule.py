@@ -13,7 +13,7 @@ from ..units import known_sum
 MAX_ALTERNATIVES = 4
 """Different edits for one finding."""
 
-MAX_MESSAGE_CHARACTERS = 100
+MAX_MESSAGE_CHARACTERS = 140
 
 MIN_SPLIT_ELEMENTS = 1024
 """Elements of a value that is worth splitting among devices."""
