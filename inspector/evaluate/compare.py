@@ -15,6 +15,9 @@ from .errors import NotEvaluatedError
 TOLERANCE = 1e-5
 """Largest difference, relative to the largest element, that constants folded in 32 bits explain."""
 
+LEAST_SCALE = 1e-9
+"""Share of the largest element of all arguments and outputs to which the differences of smaller outputs relate."""
+
 
 def results_of(values: OnDevices, count: int) -> list[OnDevices]:
     """The results of a program with so many, each on all devices.
@@ -37,22 +40,24 @@ def flat(value: Value) -> list[Array]:
 
 def compare(case: Case, expected: list[OnDevices], found: list[OnDevices]) -> tuple[ComparedOutput, ...]:
     """Each output on each device with the block of it that the device should have."""
+    least = _least(case, expected)
     return tuple(
-        _compared(output, [value[block] for value, block in zip(whole, output.blocks, strict=True)], whole[0], parts)
+        _compared(output, [value[block] for value, block in zip(whole, output.blocks, strict=True)], parts, scale)
         for output, whole, parts in zip(case.outputs, expected, found, strict=True)
+        for scale in (max(_scale(whole[0]), least),)
     )
 
 
 def compare_whole(case: Case, expected: list[OnDevices], found: list[OnDevices]) -> tuple[ComparedOutput, ...]:
     """The same of a program that is not partitioned yet: all of each output on each device."""
+    least = _least(case, expected)
     return tuple(
-        _compared(output, whole, whole[0], parts)
+        _compared(output, whole, parts, max(_scale(whole[0]), least))
         for output, whole, parts in zip(case.outputs, expected, found, strict=True)
     )
 
 
-def _compared(output: Output, expected: list[Array], whole: Array, found: list[Array]) -> ComparedOutput:
-    scale = _scale(whole)
+def _compared(output: Output, expected: list[Array], found: list[Array], scale: float) -> ComparedOutput:
     error, elements, differing = 0.0, 0, []
     known: dict[tuple[int, int], tuple[float, int]] = {}
     for device, (wanted, given) in enumerate(zip(expected, found, strict=True)):
@@ -98,6 +103,12 @@ def _projections(output: Output, parts: list[Array]) -> tuple[float, float, floa
     random = np.random.default_rng(0)
     first, second = (float(flat @ random.standard_normal(flat.size)) for _ in range(2))
     return float(np.linalg.norm(flat)), first, second
+
+
+def _least(case: Case, expected: list[OnDevices]) -> float:
+    """The least scale of an output: what is smaller by far than others is the rounding of a sum that is zero."""
+    arrays = [*case.values, *(whole[0] for whole in expected)]
+    return LEAST_SCALE * max((_scale(each) for each in arrays if each.dtype.kind in "fc"), default=0.0)
 
 
 def _scale(array: Array) -> float:
