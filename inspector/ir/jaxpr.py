@@ -6,6 +6,7 @@ places is recorded, and printed, once. Types print as `jax.typeof` prints them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -35,7 +36,8 @@ class ShardMap(Record, frozen=True):
     """The manual axes of a shard_map, and the specs of its inputs and outputs.
 
     `axes` are those that become manual in it, `sizes` has the size of each axis of its mesh. For each input and output
-    there are the axes that its spec names, and what the value is over them.
+    there are the axes that its spec names, and what the value is over them. `names` are those of the inputs in the
+    user's function, as in `params['w']`; empty where JAX has made another function of it, as for gradients.
     """
 
     axes: tuple[str, ...]
@@ -43,6 +45,21 @@ class ShardMap(Record, frozen=True):
     inputs: tuple[tuple[tuple[str, Literal["varying", "unreduced", "reduced"]], ...], ...] = ()
     outputs: tuple[tuple[tuple[str, Literal["varying", "unreduced", "reduced"]], ...], ...] = ()
     sizes: tuple[tuple[str, int], ...] = ()
+    names: tuple[str, ...] = ()
+
+    def in_spec(self, number: int) -> str:
+        """The spec of an input as the user writes it: `in_specs[1]`, for a leaf of a tree `in_specs[0] (params['w'])`.
+
+        Without a position if that is not known.
+        """
+        if len(self.inputs) == 1:
+            return "in_specs[0]"
+        name = self.names[number] if len(self.names) == len(self.inputs) and all(self.names) else ""
+        root, *path = re.split(r"(?=[\[.])", name, maxsplit=1)
+        roots = list(dict.fromkeys(re.split(r"[\[.]", each)[0] for each in self.names))
+        if not name or (root == roots[-1] and re.match(r"\[[1-9]", "".join(path))):  # of a tuple, or of *args
+            return f"in_specs{f' ({name})' if name else ''}"
+        return f"in_specs[{roots.index(root)}]{f' ({name})' if path else ''}"
 
 
 class Equation(Record, frozen=True):

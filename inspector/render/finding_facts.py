@@ -134,4 +134,4 @@ def verdict(fix: Fix) -> str:
         return f"tried, refused: {fix.experiment.why}"
     if fix.experiment.values == "not compared":
         return f"tried: runs{f', {fix.experiment.why}' if fix.experiment.why else '; no values to compare'}"
-    return f"tried: runs, {fix.experiment.why or 'with the values of one device'}"
+    return f"tried: runs, {fix.experiment.why or 'and gives the same values as on one device'}"

@@ -14,7 +14,8 @@ from .position import SourcePosition
 class AxisEntry(Record, frozen=True):
     """The origin of a variance over an axis.
 
-    `equation` is its id; `input` is the number of the one by which it came into that equation, a shard_map.
+    `equation` is its id; `input` is the number of the one by which it came into that equation, a shard_map, and `spec`
+    that input's spec as the user writes it.
     """
 
     axis: str
@@ -22,11 +23,12 @@ class AxisEntry(Record, frozen=True):
     primitive: str
     source: SourcePosition
     input: int | None = None
+    spec: str = "in_specs"
 
     @property
     def by(self) -> str:
         """`pcast`, or `in_specs[1]` of a shard_map."""
-        return self.primitive if self.input is None else f"in_specs[{self.input}]"
+        return self.primitive if self.input is None else self.spec
 
 
 class VariableVariance(Record, frozen=True):

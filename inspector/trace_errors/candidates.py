@@ -11,7 +11,8 @@ class Candidate(Record, frozen=True):
     """An edit to be tried. `is_other_data` where the script has other data with it, so that values cannot be equal.
 
     `is_spelling` where it says the same in other words: there is nothing to compare its values with. `is_last` where it
-    gives up the mode of the mesh: it is tried if nothing else helps.
+    gives up the mode of the mesh: it is tried if nothing else helps. `is_fewer` where it leaves devices idle,
+    `is_split` where it says that some batches are sharded.
     """
 
     title: str
@@ -19,6 +20,8 @@ class Candidate(Record, frozen=True):
     is_other_data: bool = False
     is_spelling: bool = False
     is_last: bool = False
+    is_fewer: bool = False
+    is_split: bool = False
 
 
 class Reason(Record, frozen=True):

@@ -282,7 +282,7 @@ def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
     """The edits that help, the best first; then those that were refused, and mere ideas."""
     wanted = {axis for axis in {*problem.run.axes, *_spec_axes(problem)} if BATCH.match(axis)}
     wanted &= {name for mesh in problem.meshes() for name, _ in mesh.mesh}
-    good: list[tuple[tuple[bool, bool], Fix]] = []
+    good: list[tuple[tuple[bool, ...], Fix]] = []
     refused: list[Fix] = []
     for solution in search.solutions(problem, reason):
         trial = search.trial(solution)
@@ -291,9 +291,12 @@ def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
             refused.append(fix)
             continue
         is_whole = bool(wanted) and not wanted & solution.run.axes
+        if is_whole and any(each.is_split for each in solution.candidates):
+            continue  # no batch was sharded
         is_other = any(each.is_other_data for each in solution.candidates)
-        good.append(((is_whole, is_other), fix))
-        if (not is_whole and not is_other) or len(good) == MAX_GOOD:
+        is_fewer = any(each.is_fewer for each in solution.candidates)
+        good.append(((is_whole, is_fewer, is_other), fix))
+        if not (is_whole or is_fewer or is_other) or len(good) == MAX_GOOD:
             break
     good.sort(key=lambda each: each[0])
     yield from (fix for _, fix in good)

@@ -122,8 +122,8 @@ def _candidates(uneven: _Uneven) -> Iterator[Candidate]:
     elif uneven.problem.in_loop():
         yield from _by_rows(uneven)
         yield from _without_rest(uneven)
-        yield from _smaller_mesh(uneven)
         yield from _rounded(uneven)
+        yield from _smaller_mesh(uneven)
         yield from whole
     else:
         yield from _padded(uneven)
@@ -269,7 +269,7 @@ def _by_rows(uneven: _Uneven) -> Iterator[Candidate]:
     """The sharding for batches that the devices divide; the last batch whole."""
     for each in _by_leaf(uneven):
         title = f"shard the batches whose rows {uneven.parts} divides; the other one, of {uneven.size}, stays whole"
-        yield Candidate(title, each.edits)
+        yield Candidate(title, each.edits, is_split=True)
 
 
 def _without_rest(uneven: _Uneven) -> Iterator[Candidate]:
@@ -332,7 +332,7 @@ def _smaller_mesh(uneven: _Uneven) -> Iterator[Candidate]:
     count = max(n for n in range(1, uneven.parts + 1) if uneven.size % n == 0)
     if count < 2:
         return
-    sizes[dim] = count
+    sizes[dim], idle = count, uneven.problem.in_loop()
     title = f"use {count} of the {uneven.parts} devices along {uneven.axes[0]!r}, which divide {uneven.size}"
     for file, node in uneven.problem.nodes:
         match node:
@@ -341,10 +341,11 @@ def _smaller_mesh(uneven: _Uneven) -> Iterator[Candidate]:
                     continue
                 end = (node.end_lineno or node.lineno, (node.end_col_offset or 1) - 1)
                 added = Edit(file, *end, *end, f", devices=jax.devices()[:{math.prod(sizes)}]")
-                yield Candidate(title, (*instead((file, shape), repr(tuple(sizes))), added))
+                yield Candidate(title, (*instead((file, shape), repr(tuple(sizes))), added), is_fewer=idle)
             case ast.Call(func=function, args=[devices, *_]) if name_of(function) == "Mesh":
                 blocks = ", ".join([":"] * dim + [f":{count}"])
-                yield Candidate(title, instead((file, devices), f"{parenthesized(ast.unparse(devices))}[{blocks}]"))
+                edits = instead((file, devices), f"{parenthesized(ast.unparse(devices))}[{blocks}]")
+                yield Candidate(title, edits, is_fewer=idle)
 
 
 SCATTERED = re.compile(

@@ -65,7 +65,9 @@ class _Variables:
     def entry(self, held: Held) -> AxisEntry:
         equation, number = held.entered
         place = self.places[equation]
-        return AxisEntry(held.axis, equation, place.equation.primitive, self.source(place), number)
+        mapped = place.equation.shard_map
+        spec = "in_specs" if mapped is None or number is None else mapped.in_spec(number)
+        return AxisEntry(held.axis, equation, place.equation.primitive, self.source(place), number, spec)
 
     def source(self, place: EquationPlace) -> SourcePosition:
         return SourcePosition.exact(self.text.stack(place.equation))

@@ -22,7 +22,9 @@ OVER_Y = (("y", "varying"),)
 
 
 def mapped(inputs: Sequence[object], *, outputs: Sequence[object] = (), checked: bool = False) -> ShardMap:
-    return ShardMap(("x", "y"), checked, tuple(inputs), tuple(outputs), (("x", 2), ("y", 2)))  # type: ignore[arg-type]
+    return ShardMap(
+        ("x", "y"), checked, tuple(inputs), tuple(outputs), (("x", 2), ("y", 2)), ("f", "g", "h")[: len(inputs)]
+    )  # type: ignore[arg-type]
 
 
 def program(body: Jaxpr, *others: Jaxpr, outside: Sequence[Equation] = (), inputs: str = "a b c") -> JaxprText:

@@ -9,6 +9,7 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.protocol.events import Subject
 from shardscope.inspector.capture.protocol.values import Probe
+from shardscope.inspector.ir.jaxpr import ShardMap
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import ArrayType, JaxType
 from shardscope.inspector.report import (
@@ -135,10 +136,21 @@ def test_labels_of_probed_values(path: tuple[str, ...], when: str, label: str) -
 
 def test_where_an_axis_came_in() -> None:
     assert AxisEntry("x", "1.2", "pcast", NOWHERE).by == "pcast"
-    assert [AxisEntry("x", "1.2", "shard_map", NOWHERE, number).by for number in (0, 3)] == [
-        "in_specs[0]",
-        "in_specs[3]",
-    ]
+    assert AxisEntry("x", "1.2", "shard_map", NOWHERE, 3, "in_specs[1]").by == "in_specs[1]"
+
+
+@pytest.mark.parametrize(
+    ("names", "specs"),
+    [
+        (("p['a']", "p['b']", "x"), ["in_specs[0] (p['a'])", "in_specs[0] (p['b'])", "in_specs[1]"]),
+        (("p[0]", "p[1]", "x"), ["in_specs[0] (p[0])", "in_specs[0] (p[1])", "in_specs[1]"]),
+        (("x", "rest[0]", "rest[1]"), ["in_specs[0]", "in_specs[1] (rest[0])", "in_specs (rest[1])"]),
+        ((), ["in_specs", "in_specs", "in_specs"]),
+    ],
+)
+def test_the_spec_of_a_leaf_by_its_position_in_the_call(names: tuple[str, ...], specs: list[str]) -> None:
+    mapped = ShardMap(("x",), True, ((), (), ()), names=names)
+    assert [mapped.in_spec(number) for number in range(3)] == specs
 
 
 @pytest.mark.parametrize("left", [(), ("y",)])

@@ -222,8 +222,8 @@ def test_fixes_of_what_fails() -> None:
     ]  # type: ignore[arg-type]
     unknown, failing, untried = Fix("u", EDITS, Experiment("tried")), Fix("f", EDITS, FAILS), Fix("n")
     assert [verdict(each) for each in (*works, unknown, failing, untried)] == [
-        "tried: runs, with the values of one device",
-        "tried: runs, with the values of one device",
+        "tried: runs, and gives the same values as on one device",
+        "tried: runs, and gives the same values as on one device",
         "tried: runs; no values to compare",
         "tried, refused: it is still there",
         "idea, not tried",

@@ -203,7 +203,7 @@ def test_axes_over_which_values_vary() -> None:
             "f32[2]",
             "x, y",
             "",
-            "x, y by pcast model.py:7; z by pcast model.py:8; w by in_specs[1]",
+            "x, y by pcast model.py:7; z by pcast model.py:8; w by in_specs",
             "model.py:9",
         ],
         ["v = psum", "f32[2]", "x, y unreduced, z reduced", "u, w", "", ""],

@@ -36,12 +36,14 @@ def shard_map(equation: Any) -> dict[str, Any] | None:
     """The fields of `ShardMap` in `inspector/ir/jaxpr.py`; None for an equation that is none."""
     if equation.primitive.name != "shard_map":
         return None
+    info = getattr(equation.params.get("jaxpr"), "debug_info", None)
     return {
         "axes": manual_axes(equation),
         "checked": is_checked(equation),
         "inputs": [_axes(spec) for spec in equation.params.get("in_specs", ())],
         "outputs": [_axes(spec) for spec in equation.params.get("out_specs", ())],
         "sizes": [(str(name), int(size)) for name, size in dict(equation.params["mesh"].shape).items()],
+        "names": [str(name or "") for name in getattr(info, "arg_names", None) or ()],
     }
 
 
