@@ -59,7 +59,7 @@ def _explained(script: Path, mesh: str, result: str) -> tuple[Explanation, Captu
 @pytest.mark.parametrize("mesh", sampled(MESHES, 1, 1))
 def test_the_mesh_with_automatic_axes_is_offered(tmp_path: Path, mesh: str) -> None:
     found, after = _explained(tmp_path / "script.py", mesh, "jax.lax.psum(x @ w, 'model')")
-    assert verdict(found.fixes[0]) == "tried: runs, with the values of one device"
+    assert verdict(found.fixes[0]) == "tried: runs, and gives the same values as on one device"
     assert after.complete
     assert after.failure is None
     line = 1 + SCRIPT.splitlines().index(next(each for each in SCRIPT.splitlines() if "in_specs" in each))
