@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,12 @@ said = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs"
 prose = st.lists(said, max_size=3).map(lambda lines: "".join(f"{line}\n" for line in lines).encode())
 
 
+HEADER = re.compile(rb"[#!{}]|\s*(?:%?[\w.\-]+\s*[({]|->)")
+"""What may begin the rest of a module: an alias, or a computation by its name."""
+
+
 def is_prose(lines: bytes) -> bool:
-    return language(lines) is None and not any(line.startswith((b"#", b"!", b"{", b"}")) for line in lines.splitlines())
+    return language(lines) is None and not any(map(HEADER.match, lines.splitlines()))
 
 
 @given(st.lists(st.tuples(prose, st.sampled_from(list(NAMES))), min_size=1), prose)
