@@ -73,9 +73,11 @@ def judged(
 
 def _moved_batch(before: Report, after: Report, found: Finding | None) -> str:
     """Say which data a change of a parameter's sharding splits in another dimension: its edit is of both."""
+    if found is None:
+        return ""
     arguments = [each for each in before.shardings if each.role == "argument" and each.sharding is not None]
     kinds = {each.name: kind for kind, each, _ in argument_kinds(before.program, arguments)}
-    if found is None or kinds.get(found.subject, "data") == "data":
+    if kinds.get(found.subject, "data") == "data":
         return ""
     now = {each.name: each.spec for each in after.shardings if each.role == "argument"}
     for each in arguments:

@@ -248,7 +248,7 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
     changes = [each for each in changes if each.kind == "argument"]
     names = {name for each in changes for name in _NAME.findall(each.name)}
     wanted, now = changes[0].spec or "P()", _entries(changes[0].now or "P()")
-    for file in dict.fromkeys(filter(None, (_script(program), *own_files(program)))):
+    for file in _files(program):
         calls: dict[str, dict[str, list[ast.expr]]] = {}
         for node in nodes_of(program, file):
             if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1:
@@ -301,7 +301,7 @@ def _at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edi
     wanted, now = _entries(first.spec or "P()"), _entries(first.now or "P()")
     alike: dict[tuple[str, str], list[Edits]] = {}
     named: list[Edits] = []
-    for file in dict.fromkeys(filter(None, (_script(program), *own_files(program)))):
+    for file in _files(program):
         helpers = set(_spec_helpers(program, file))
         keys = dict(_keys(program, file))
         for node in nodes_of(program, file):
@@ -338,9 +338,10 @@ def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
             yield from ((each, key) for each in (value, *inner) if isinstance(key, str))
 
 
-def _script(program: Program) -> str | None:
+def _files(program: Program) -> list[str]:
+    """The script, and the user's own files."""
     subject = program.capture.subject
-    return None if subject is None else subject.script
+    return list(dict.fromkeys(filter(None, (None if subject is None else subject.script, *own_files(program)))))
 
 
 def _spec_helpers(program: Program, file: str) -> Iterator[str]:
