@@ -27,7 +27,7 @@ class Transfers:
         target = _sharding(device)
         if target is None or isinstance(value, jax.core.Tracer):
             return
-        aval, place = jax.typeof(value) if hasattr(jax, "typeof") else jax.core.get_aval(value), call_on_stack()
+        aval, place = jax.typeof(value), call_on_stack()
         if not getattr(aval, "shape", None):
             return
         source = value.sharding if isinstance(value, jax.Array) else None
