@@ -103,30 +103,28 @@ class Process:
 
     def _followed(self) -> Ending:
         """Start the process and pass on its frames until it has ended; how it did."""
-        reading, writing = os.pipe()
-        stdin = None
-        try:
-            # Without waiting: the writer of a pipe may have ended, and what it wrote is there.
-            stdin = os.open(self._stdin or os.devnull, os.O_RDONLY | os.O_NONBLOCK)
-            os.set_blocking(stdin, True)
-            process = self._guardian.start(
-                self._command(writing),
-                self._environment,
-                Popen,
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(writing,),
-                start_new_session=True,
-                cwd=self._directory,
-            )
-        except (OSError, ValueError):
-            os.close(reading)
-            raise
-        finally:
-            os.close(writing)
-            if stdin is not None:
-                os.close(stdin)
+        # Without waiting: the writer of a pipe may have ended, and what it wrote is there.
+        path = self._stdin or os.devnull
+        with open(path, "rb", 0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stdin:
+            os.set_blocking(stdin.fileno(), True)
+            reading, writing = os.pipe()
+            try:
+                process = self._guardian.start(
+                    self._command(writing),
+                    self._environment,
+                    Popen,
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    pass_fds=(writing,),
+                    start_new_session=True,
+                    cwd=self._directory,
+                )
+            except (OSError, ValueError):
+                os.close(reading)
+                raise
+            finally:
+                os.close(writing)
         with self._lock:
             self._group = process.pid
             if self._killed:

@@ -32,7 +32,6 @@ class Argument(Record, frozen=True):
     spec: Spec | None = None
     mesh: tuple[tuple[str, int], ...] = ()
     devices: tuple[int, ...] = ()
-    value: int = 0
     types: tuple[str, ...] = ()
 
     @property
@@ -50,7 +49,6 @@ def _argument(fact: Mapping[str, Any]) -> Argument:
         None if spec is None else tuple(map(tuple, spec)),
         tuple((name, size) for name, size in fact.get("mesh", ())),
         tuple(fact.get("devices", ())),
-        fact.get("value", 0),
         tuple(fact.get("types", ())),
     )
 

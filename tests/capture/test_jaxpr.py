@@ -14,6 +14,7 @@ import pytest
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.spawn import Request
 from shardscope.inspector.capture.worker.program import structure
+from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
 from shardscope.inspector.ir.jaxpr import Equation, JaxprProgram, read_program
 from shardscope.parsers.source import Source
 
@@ -171,6 +172,31 @@ WITHOUT_A_BODY = (
     b'{"frames":[],"jaxprs":[{"constants":[],"inputs":[],"outputs":[],"equations":[{"primitive":"shard_map",'
     b'"inputs":[],"outputs":[],"bodies":[],"shard_map":{"axes":[],"checked":true}}]}]}'
 )
+
+
+def test_each_parameter_is_a_text_or_a_body() -> None:
+    @jax.custom_vjp
+    def own(x: jax.Array) -> jax.Array:
+        return x
+
+    own.defvjp(lambda x: (x, None), lambda _, back: (back,))
+
+    def fn(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        total, _ = jax.lax.scan(lambda total, row: (total + row, None), jnp.zeros(4), jnp.cumsum(x, axis=1))
+        return jax.lax.cond(total[0] > 0, jnp.sin, jnp.cos, total), jax.jit(own)(total)
+
+    jaxpr = jax.make_jaxpr(fn)(jnp.ones((3, 4)))
+    table = Table(jaxpr)
+    table.encode()
+    known = {id(each): each for each in structure.equations_of(jaxpr)}
+    found = [equation for record in table.jaxprs for equation in record["equations"]]
+    assert len(found) == len(known) > 8
+    written = set()
+    for each in found:
+        texts, bodies = {name for name, _ in each["params"]}, {name.partition("[")[0] for name, _ in each["bodies"]}
+        assert not texts & bodies
+        written.add((each["primitive"], frozenset(texts | bodies)))
+    assert written == {(each.primitive.name, frozenset(each.params)) for each in known.values()}
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,21 @@ import os
 import sys
 from pathlib import Path
 from types import FrameType, SimpleNamespace
+from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from shardscope.inspector.capture.endings import Ending
+from shardscope.inspector.capture.guardian import Guardian
+from shardscope.inspector.capture.process import Process
 from shardscope.inspector.capture.protocol.workspace import diverted
 from shardscope.inspector.capture.worker.probes.gradients import _place
 from shardscope.inspector.capture.worker.probes.partial import REDUCTIONS, _reduction
+from shardscope.inspector.capture.worker.script_trial import _facts
+from shardscope.inspector.capture.worker.tracing import hooks
 
 
 class Copied:
@@ -52,3 +62,94 @@ def test_messages_are_diverted_for_a_while(tmp_path: Path) -> None:
     assert (tmp_path / "said").stat().st_mode & 0o777 == 0o600
     assert (os.fstat(2).st_dev, os.fstat(2).st_ino) == (before.st_dev, before.st_ino)
     assert sorted(os.listdir("/dev/fd")) == descriptors
+
+
+@pytest.mark.parametrize("stdin", [None, "said", "missing"])
+def test_a_process_reads_what_it_is_given_and_leaves_no_descriptor(tmp_path: Path, stdin: str | None) -> None:
+    (tmp_path / "said").write_text("said")
+    delivered: list[Any] = []
+    before = len(os.listdir("/dev/fd"))
+    code = "import sys; print(sys.stdin.read())"
+    with Guardian() as guardian:
+        given = None if stdin is None else str(tmp_path / stdin)
+        command = [sys.executable, "-S", "-c", code]
+        process = Process(guardian, lambda _: command, os.environ, None, delivered.append, given)
+        process.join()
+    (ending,) = delivered
+    if stdin == "missing":
+        assert isinstance(ending, FileNotFoundError)
+    else:
+        assert isinstance(ending, Ending)
+        assert (ending.status, ending.stdout, ending.damage) == (0, f"{stdin or ''}\n".encode(), None)
+    assert len(os.listdir("/dev/fd")) == before
+
+
+class Heard:
+    """A listener that notes what it is told, and lets JAX do its work."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def told(*args: Any) -> Any:
+            self.said.append(args[0] if name == "complain" else name)
+            return args[0]() if name == "compile_module" else args[1] if name == "counting" else None
+
+        return told
+
+
+CHANGES = {
+    hooks._change_transfers: ("_device_put_impl", ["put"]),
+    hooks._change_compiler: ("compile_or_get_cached", ["compile_module"]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_hook_is_told_and_calls_what_it_replaces(change: Any) -> None:
+    name, said = CHANGES[change]
+    heard = Heard()
+    module = SimpleNamespace(**{name: lambda *args, **kwargs: (args, kwargs)})
+    change(module, heard)
+    assert getattr(module, name)("one", *(("two",) if name.startswith("compile") else ()), device=3) == (
+        (("one", "two") if name.startswith("compile") else ("one",)),
+        {"device": 3},
+    )
+    assert heard.said == said
+
+
+@pytest.mark.parametrize("change", [*CHANGES, hooks._change_programs])
+def test_what_jax_no_longer_has_is_complained_of(change: Any) -> None:
+    heard = Heard()
+    change(SimpleNamespace(), heard)
+    assert heard.said
+    assert all(each.startswith("has no ") for each in heard.said)
+
+
+def test_arrays_meshes_and_shardings_that_a_frame_names() -> None:
+    mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    devices = Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("a", "b"))
+
+    def frame() -> tuple[Any, ...]:
+        state = {"w": np.ones((3, 4)), "spec": PartitionSpec(("x", "y"), None)}
+        rows, gone, there = NamedSharding(mesh, PartitionSpec(None, "x")), jnp.ones(5), jnp.ones((2, 3))
+        placed = jax.device_put(there, NamedSharding(devices, PartitionSpec("a")))
+        count, text, meshes, model = 3, "text", (mesh, devices), SimpleNamespace(w=np.ones(2), n=1)
+        gone.delete()
+        return sys._getframe(), state, rows, placed, count, text, meshes, model
+
+    found = {each.pop("name"): each for each in _facts(frame()[0]) if not each["name"].startswith("devices.")}
+    on = {"mesh": [["x", 4], ["y", 2]], "types": ["Explicit", "Auto"]}
+    one = {"mesh": [["a", 1], ["b", 1]], "types": ["Auto", "Auto"], "devices": [jax.devices()[0].id]}
+    assert found == {
+        "state['w']": {"kind": "host", "shape": [3, 4]},
+        "state['spec']": {"kind": "spec", "spec": [["x", "y"], []]},
+        "model.w": {"kind": "host", "shape": [2]},
+        "rows": {"kind": "sharding", "spec": [[], ["x"]], **on},
+        "gone": {"kind": "deleted", "shape": [5]},
+        "there": {"kind": "array", "shape": [2, 3], "devices": [jax.devices()[0].id]},
+        "placed": {"kind": "array", "shape": [2, 3], "spec": [["a"]], **one},
+        "meshes[0]": {"kind": "mesh", **on},
+        "meshes[1]": {"kind": "mesh", **one},
+        "mesh": {"kind": "mesh", **on},
+        "devices": {"kind": "mesh", **one},
+    }

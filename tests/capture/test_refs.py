@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.validation import begin_validated
-from shardscope.inspector.capture.worker.tagging import Names, named
+from shardscope.inspector.capture.worker.tagging import Names, named, names_of
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report, ShardedValue
 
@@ -119,3 +120,19 @@ def test_names_in_the_text() -> None:
     assert '{jax.result_info = "x afterwards"}' in text
     assert named(MODULE, Names(["x", "y", "z"], ["x"])) == MODULE
     assert named(MODULE, Names(["", ""], [])) == MODULE
+
+
+def test_refs_are_results_behind_the_others_or_where_jax_says() -> None:
+    """`in_mut` are the arguments that are Refs, `out_mut` for each result the Ref that it is, None for another."""
+    told = SimpleNamespace(in_mut=[1], out_mut=[None, 1, 2])
+
+    def names(mutated: object, kept: set[int] | None = frozenset({0, 1})) -> Names | None:  # type: ignore[assignment]
+        args = {"mut": mutated, "kept_var_idx": kept}
+        lowered = SimpleNamespace(_lowering=SimpleNamespace(compile_args=args))
+        return names_of(lowered, ["x", "ref", "unused"], ["result"])
+
+    assert names(told) == (["x", "ref", ""], ["result", "ref afterwards", ""])
+    assert names(None) == (["x", "ref"], ["result"])
+    for less in ({"in_mut": [1]}, {"out_mut": [1]}, {}):
+        assert names(SimpleNamespace(**less)) is None
+    assert names(None, None) is None

@@ -12,14 +12,21 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.events import decode
-from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.capture.protocol.case import OPTIMIZED, PASSES, SOURCE
+from shardscope.inspector.capture.model import Capture, Stage, Subject
+from shardscope.inspector.capture.protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SOURCE
 from shardscope.inspector.capture.protocol.events import frame_of
+from shardscope.inspector.capture.protocol.values import (
+    ComparedOutput,
+    DifferingInstruction,
+    DifferingPass,
+    Validation,
+)
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.capture.validation import evaluated
+from shardscope.inspector.capture.validation import evaluated, keep
 from shardscope.inspector.evaluate.validate import validate
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.validation import validation_lines
+from shardscope.parsers.source import Source
 from shardscope.samples.catalogue import samples
 
 pytestmark = pytest.mark.once
@@ -148,3 +155,39 @@ def test_a_check(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
     assert "optimized program equals the source on 8 devices" in done.stdout
+
+
+@pytest.mark.parametrize("has_pass", [True, False])
+@pytest.mark.parametrize("reduced", ["", "5 instructions"])
+def test_what_is_kept_of_a_case_that_differs(tmp_path: Path, has_pass: bool, reduced: str) -> None:
+    """The files of the case, of the passes only those before and after the first that differs, and how to read them."""
+    folder, kept = tmp_path / "case", tmp_path / "new" / "kept"
+    (folder / PASSES).mkdir(parents=True)
+    case = {SOURCE, OPTIMIZED, PROGRAM, INPUTS}
+    names = [f"module_0001.m.{number:04}.pipe.after_{number}.before_next.txt" for number in range(4)]
+    for name in (*case, *(f"{PASSES}/{each}" for each in names)):
+        (folder / name).write_text(name)
+    found = DifferingPass("pipe", "folding", "good", 4, 3, names[1], names[2]) if has_pass else None
+    outputs = ComparedOutput("loss", (8,), 0.25, (0, 3), 5), ComparedOutput("equal", (8,), 0.0)
+    first = DifferingInstruction("%dot.1", "dot", "step.py:12") if has_pass else None
+    validation = Validation("differs", 4, 0.25, outputs, found, first)
+    captured = Capture(
+        subject=Subject("step.py:step", None, "tpu:v5e:4", "tpu", 4, "0.12.0", "0.12.1"),
+        stages=(Stage("stablehlo", "stablehlo", Source("stablehlo", b"module {}"), 0.0),),
+    )
+    assert keep(folder, kept, captured, validation, reduced) == str(kept)
+    written = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
+    passes = {f"{PASSES}/{each}" for each in names[1:3]} if has_pass else set()
+    assert written == case | passes | {"validation.json", "README.md"} | (
+        set() if reduced else {"source.stablehlo.mlir"}
+    )
+    assert all((kept / name).read_text() == name for name in case | passes)
+    assert json.loads((kept / "validation.json").read_text())["error"] == 0.25
+    text = (kept / "README.md").read_text()
+    assert text.startswith("# step.py:step on tpu:v5e:4 ")
+    assert "\nJAX 0.12.0, jaxlib 0.12.1, compiler version unknown\n" in text
+    assert "\n- loss: 5 elements on 2 devices\n" in text
+    assert "- equal" not in text
+    assert ("First pass after which they differ: folding (pipe)" in text) is has_pass
+    assert ("First instruction that differs: %dot.1 step.py:12" in text) is has_pass
+    assert ("\nReduced: 5 instructions\n" in text) is bool(reduced)

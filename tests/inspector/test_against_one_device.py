@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from shardscope.inspector.capture.file import load
-from shardscope.inspector.capture.one_device import _factor_of_change, _Value
+from shardscope.inspector.capture.one_device import _apart, _factor_of_change, _Value
 from shardscope.inspector.capture.protocol.values import Apart, Reference
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.overview import attention, in_order
@@ -71,3 +72,48 @@ def test_what_was_added_to_an_argument_is_a_multiple(factor: float, bent: float,
 
     assert _factor_of_change(value(factor, bent), value(1), value(0)) == (found and pytest.approx(found))
     assert _factor_of_change(value(factor), value(0), value(0)) is None
+
+
+def value(numbers: np.ndarray, when: str = "after", rest: object = 0) -> _Value:
+    """The norm and two products, as `summing.py` computes them."""
+    flat = numbers.astype(np.float64)
+    weights = np.random.default_rng(1).choice([-1.0, 1.0], (2, flat.size))
+    one, other = weights @ flat
+    apart = Apart((), when, 0, (), (), 0.0)
+    return _Value(
+        apart, "add f32[64]", (float(np.linalg.norm(flat)), one, other), rest, float(np.finfo(np.float32).eps)
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_rounding_is_relative_to_the_norm(scale: float) -> None:
+    """A sum of 4096 numbers in single precision in any order differs from the exact one by less than is allowed."""
+    rows = (np.random.default_rng(0).normal(size=(4096, 64)) * scale).astype(np.float32)
+    one, other = value(rows.sum(0, dtype=np.float32)), value(rows.reshape(4, 1024, 64).sum(1).sum(0))
+    assert _apart(one, other, {}) is None
+    assert _apart(one, value(rows[1:].sum(0)), {}) is not None
+    found = _apart(one, value(rows.sum(0) / 4), {})
+    assert found is not None
+    assert found.factor == pytest.approx(4, rel=1e-3)
+    assert found.distance > 1000
+
+
+def test_values_without_numbers_are_equal_or_not() -> None:
+    digest, other = (_Value(Apart((), "after", 0, (), (), 0.0), "iota s32[8]", None, text, 0.0) for text in ("a", "b"))
+    assert _apart(digest, digest, {}) is None
+    found = _apart(digest, other, {})
+    assert found is not None
+    assert (found.distance, found.factor) == (1e300, None)
+    ones = np.ones(64)
+    assert _apart(value(ones), value(ones, rest=1), {}) is not None
+
+
+def test_what_a_nudge_changes_as_much_is_no_difference() -> None:
+    """A change of the arguments by rounding that moves a value so far leaves nothing to be said of it."""
+    ones = np.ones(64)
+    one, other = value(ones * 1.01), value(ones)
+    assert _apart(one, other, {}) is not None
+    key = ((), "after", 0, (), other.kind)
+    assert _apart(one, other, {key: value(ones * 1.005)}) is None
+    assert _apart(one, other, {key: value(ones * 1.0005)}) is not None
+    assert _apart(one, other, {key: value(ones, rest=1)}) is None

@@ -338,7 +338,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 def _facts(frame: types.FrameType) -> list[dict[str, Any]]:
-    """Arrays, meshes, shardings, specs and numbers that the code of a frame can name."""
+    """Arrays, meshes, shardings and specs that the code of a frame can name."""
     names = {**{n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals}, **frame.f_locals}
     for name, value in frame.f_globals.items():
         if type(value).__name__ == "Mesh":
@@ -366,8 +366,6 @@ def _fact(leaf: Any) -> dict[str, Any] | None:
         return {"kind": "sharding", "spec": _entries(leaf.spec), **_mesh(leaf.mesh)}
     if kind in SPECS:
         return {"kind": "spec", "spec": _entries(leaf)}
-    if isinstance(leaf, int) and not isinstance(leaf, bool):
-        return {"kind": "int", "value": leaf}
     if isinstance(leaf, np.ndarray):
         return {"kind": "host", "shape": list(leaf.shape)}
     if not isinstance(leaf, jax.Array):
