@@ -84,7 +84,7 @@ def _blank(found: re.Match[str]) -> str:
         case ",":
             is_list = (before[-2:-1].isdigit() and behind.isdigit()) or (before[-2:-1] == "}" and behind == "{")
             return "" if is_list else " "
-        case "]" | ")" if _TRANSPOSED.match(found.string, end) or (before[-1:] == ")" and behind.isalnum()):
+        case "]" | ")" if _TRANSPOSED.match(found.string, end) or (before[-1:] == ")" and behind.isupper()):
             return ""
         case letter if letter.isalnum() and behind in ("(", "["):
             return ""

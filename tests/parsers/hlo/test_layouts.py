@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardscope.parsers.hlo import parse_module
+from shardscope.parsers.hlo.fields import as_printed, bracket_end, without_remarks
 from shardscope.parsers.source import Source
 
 from tests.sweeps import examples
@@ -71,3 +72,58 @@ def test_layouts_change_nothing_that_is_read(xla: Read, texts: list[str], tmp_pa
             assert module.problems or everything_read(module) == expected, layouts[path]
     assert compared > examples(700, 1500)
     assert not reported
+
+
+@pytest.mark.once
+def test_values_of_attributes_have_the_blanks_of_the_printer(texts: list[str]) -> None:
+    """Printed ones are as they are, and the same again in other layouts of their tokens."""
+    modules = [parse_module(Source("t", text.encode())) for text in (*texts, TILED)]
+    instructions = [each for module in modules for part in module.computations for each in part.instructions]
+    values = {
+        value
+        for each in instructions
+        if each.computation.is_exact
+        for key, value in each.attributes.items()
+        if key not in ("metadata", "frontend_attributes", "backend_config") and not set("_>'\"") & set(value[1:-1])
+    } | {
+        "{devices=[2,2,2]<=[2,2,2]T(0,2,1) last_tile_dim_replicate}",
+        "{{0,1},{2,3}}",
+        "{replicated}",
+        "{1,0:T(8,128)S(1)}",
+    }
+    chance = random.Random(0)
+    for value in sorted(values, key=len)[:300]:
+        assert as_printed(value) == value
+        tokens = [match[0] for match in HLO.token.finditer(value)]
+        for often in (0.1, 0.5, 0.9):
+            put = (chance.choice(HLO.between) if chance.random() < often else "" for _ in tokens[1:])
+            laid_out = tokens[0] + "".join(between + token for between, token in zip(put, tokens[1:], strict=True))
+            assert as_printed(laid_out) == value, laid_out
+
+
+def test_brackets_by_counting_them() -> None:
+    """Of random tokens; a remark that XLA does not print ends the search."""
+    chance = random.Random(0)
+    kinds = ["{", "[", "(", "}", "]", ")", "a", " ", "/*index=5*/", '"}"', "'{ \\' ('", "\n"]
+    closed = 0
+    for _ in range(3000):
+        tokens = ["{", *chance.choices([*kinds, "/*x*/"], [3, 3, 3, 3, 3, 3, 2, 2, 1, 1, 1, 1, 0.2], k=12)]
+        text = "".join(tokens)
+        depth, end, found = 0, 3, None
+        for token in tokens:
+            depth += {**dict.fromkeys("{[(", 1), **dict.fromkeys("}])", -1)}.get(token, 0)
+            end += len(token)
+            if token == "/*x*/" or not depth:
+                found = None if depth else end
+                break
+        closed += found is not None
+        assert bracket_end(f"{{x={text}}}".encode(), 3, 3 + len(text)) == found, text
+    assert 500 < closed < 2500
+
+
+def test_remarks_are_blanks_and_no_part_of_strings() -> None:
+    assert without_remarks("a /* b */ c // d\n e") == "a c e"
+    for only in ('"/* a */"', "'// a'", "a, b"):
+        assert without_remarks(only) == only
+    assert without_remarks("a/*x*/b") == "a b"
+    assert without_remarks("a//x") == "a "

@@ -137,6 +137,25 @@ def test_their_instructions_by_their_places() -> None:
         assert module.instruction_at(BRANCHES.index(text)).name == name
 
 
+@pytest.mark.parametrize("text", [REDUCTION, IN_A_LINE, BRANCHES, WITHOUT_AN_ENTRY])
+def test_the_innermost_instruction_of_each_byte(text: str) -> None:
+    """By brute force over the texts of all instructions."""
+    module = read(text)
+    spans = [each.span for computation in module.computations for each in computation.instructions]
+    for offset in range(len(text) + 1):
+        around = [span for span in spans if span.start <= offset < span.end]
+        found = module.instruction_at(offset)
+        assert (found and found.span) == min(around, key=lambda span: span.end - span.start, default=None)
+
+
+def test_computations_in_a_printed_line_without_blanks() -> None:
+    text = IN_A_LINE.replace("a = f32", "a=f32").replace("b = f32", "b=f32").replace("s = f32", "s=f32")
+    module = read(text)
+    assert not module.problems
+    names = {each.name: [inner.name for inner in each.instructions] for each in module.computations}
+    assert names == {each.name: [inner.name for inner in each.instructions] for each in read(IN_A_LINE).computations}
+
+
 def test_nothing_is_left_out() -> None:
     for text in (REDUCTION, IN_A_LINE, BRANCHES, WITHOUT_AN_ENTRY, in_each_other(3)):
         for module in (read(text), read(text[: len(text) * 2 // 3])):
