@@ -50,7 +50,8 @@ def test_requests_are_those_of_the_source(kind: AxisType) -> None:
     assert found.axes == {"x": 4, "y": 2}
     assert found.names == ["a", "w"]
     assert [each.dims for each in found.arguments] == [(("x",), ()), ((), ("y",))]
-    assert len(found.results) == len(found.result_names) == 2
+    assert found.results == [None, None]
+    assert found.result_names == ["result[0]", "result[1]"]
     assert found.is_explicit == (kind is AxisType.Explicit)
     (number,) = found.constraints
     assert found.operations[number].name == "sdy.sharding_constraint"
