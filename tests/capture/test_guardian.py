@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -64,3 +66,43 @@ def test_one_that_is_closed_does_not_wait_for_a_front_that_goes_on(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CLOSED)))
     guarding.main(os.getppid(), str(tmp_path), b"mark of no process")
     assert sleeping == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows a process's environment")
+def test_what_is_left_are_roots_groups_descendants_and_marked_ones() -> None:
+    command = ["sh", "-c", "echo; sleep 100 & wait"]
+    environment = {name: value for name, value in os.environ.items() if name != MARK}
+    marks = (":theirs:ours", ":theirs", None)
+    processes = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            env=environment | ({} if mark is None else {MARK: mark}),
+            start_new_session=True,
+        )
+        for mark in marks
+    ]
+    try:
+        for each in processes:
+            assert each.stdout is not None
+            each.stdout.readline()
+        deadline = time.monotonic() + 60
+        while len(
+            groups := [{pid for pid, _, group in by_proc() if group == each.pid} for each in processes]
+        ) and not all(len(each) == 2 for each in groups):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        ours, theirs, unmarked = groups
+        assert guarding._left(set(), b"ours") == ours
+        assert guarding._left(set(), b"theirs") == ours | theirs
+        assert guarding._left(set(), b"nobody's") == set()
+        assert guarding._left({processes[2].pid}, b"nobody's") == unmarked
+        assert guarding._left({os.getpid()}, b"nobody's") >= ours | theirs | unmarked
+        assert os.getpid() not in guarding._left({os.getpid()}, b"nobody's")
+        if shutil.which("ps"):
+            known = ours | theirs | unmarked
+            assert {each for each in guarding.by_ps() if each[0] in known} == {e for e in by_proc() if e[0] in known}
+    finally:
+        for each in processes:
+            os.killpg(each.pid, signal.SIGKILL)
+            each.communicate()

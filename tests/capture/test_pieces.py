@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import resource
 import sys
 from pathlib import Path
 from types import FrameType, SimpleNamespace
@@ -16,8 +17,9 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.endings import Ending
 from shardscope.inspector.capture.guardian import Guardian
-from shardscope.inspector.capture.process import Process
+from shardscope.inspector.capture.process import Process, _peak
 from shardscope.inspector.capture.protocol.workspace import diverted
+from shardscope.inspector.capture.worker.inputs.running import _observed
 from shardscope.inspector.capture.worker.probes.gradients import _place
 from shardscope.inspector.capture.worker.probes.partial import REDUCTIONS, _reduction
 from shardscope.inspector.capture.worker.script_trial import _facts
@@ -153,3 +155,24 @@ def test_arrays_meshes_and_shardings_that_a_frame_names() -> None:
         "mesh": {"kind": "mesh", **on},
         "devices": {"kind": "mesh", **one},
     }
+
+
+@pytest.mark.parametrize(("platform", "unit"), [("linux", 1024), ("darwin", 1)])
+def test_the_peak_of_another_process_where_it_is_above_our_own(
+    platform: str, unit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    more, less = (SimpleNamespace(ru_maxrss=size) for size in (2 * own, own // 2))
+    assert _peak(more) == 2 * own * unit  # type: ignore[arg-type]
+    assert _peak(less) is None  # type: ignore[arg-type]
+
+
+def test_modules_with_the_name_are_observed(tmp_path: Path) -> None:
+    file = str(tmp_path / "model.py")
+    code = _observed(b"def other(): return step(1)", file, "step")
+    assert code is not None
+    assert code.co_filename == file
+    assert _observed(b"def other(): return 1", file, "step") is None
+    assert _observed(b"def step(", file, "step") is None
+    assert _observed(b"def step(): return 1", np.__file__, "step") is None

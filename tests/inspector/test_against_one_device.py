@@ -8,8 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from shardscope.inspector.capture.file import load
-from shardscope.inspector.capture.one_device import _apart, _factor_of_change, _Value
-from shardscope.inspector.capture.protocol.values import Apart, Reference
+from shardscope.inspector.capture.model import Capture, Execution, Failure, Message, OutputSummary, Value
+from shardscope.inspector.capture.one_device import _apart, _factor_of_change, _Value, on_one_device
+from shardscope.inspector.capture.one_device import compared as compared_with
+from shardscope.inspector.capture.protocol.events import StackFrame
+from shardscope.inspector.capture.protocol.request import ONE_DEVICE, Request
+from shardscope.inspector.capture.protocol.values import Apart, Reference, Summary
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.overview import attention, in_order
 from shardscope.inspector.render.table import plain_text
@@ -117,3 +121,81 @@ def test_what_a_nudge_changes_as_much_is_no_difference() -> None:
     assert _apart(one, other, {key: value(ones * 1.005)}) is None
     assert _apart(one, other, {key: value(ones * 1.0005)}) is not None
     assert _apart(one, other, {key: value(ones, rest=1)}) is None
+
+
+def summary(numbers: np.ndarray, position: int = 0) -> Summary:
+    found = value(numbers)
+    assert found.projections is not None
+    return Summary(("0.1",), position, (), "add", "float32[64]", found.projections, 0, found.epsilon)
+
+
+def ran(*outputs: np.ndarray, inside: np.ndarray | None = None, argument: np.ndarray | None = None) -> Capture:
+    def described(path: str, numbers: np.ndarray) -> OutputSummary:
+        return OutputSummary(path, "f32[64]", None, non_finite=0, projections=value(numbers).projections)
+
+    return Capture(
+        arguments=() if argument is None else (Value("w", "f32[64]"),),
+        execution=Execution(
+            tuple(described(f"result[{number}]", each) for number, each in enumerate(outputs)),
+            inputs="the same",
+            arguments=() if argument is None else (described("", argument),),
+        ),
+        summaries=() if inside is None else (summary(inside),),
+    )
+
+
+def test_values_inside_are_told_of_where_a_result_differs() -> None:
+    numbers, twice = np.arange(64.0), 2 * np.arange(64.0)
+    same = compared_with(ran(numbers, inside=twice), ran(numbers, inside=numbers))
+    assert (same.compared, same.differs, same.undefined) == (2, (), None)
+    found = compared_with(ran(numbers, twice, inside=twice), ran(numbers, numbers, inside=numbers))
+    assert found.compared == 3
+    assert [(each.when, each.position, each.factor) for each in found.differs] == [
+        ("after", 0, pytest.approx(2)),
+        ("output", 1, pytest.approx(2)),
+    ]
+    nudged = ran(numbers, numbers * 1.5, inside=numbers)
+    amplified = compared_with(ran(numbers, twice, inside=twice), ran(numbers, numbers, inside=numbers), nudged)
+    assert (amplified.differs, amplified.amplified) == ((), 1)
+
+
+def test_an_update_of_an_argument_has_its_name() -> None:
+    """Of `w - rate * gradient` the change is three times what it is on one device."""
+    w, gradient = np.linspace(1, 2, 64), np.cos(np.arange(64))
+    (found,) = compared_with(ran(w - 0.3 * gradient, argument=w), ran(w - 0.1 * gradient, argument=w)).differs
+    assert (found.argument, found.factor) == ("w", pytest.approx(3, rel=1e-2))
+
+
+def test_why_runs_cannot_be_compared() -> None:
+    one = ran(np.ones(64))
+    stack = (StackFrame("/model/step.py", "step", 12),)
+    failed = Failure("function", "ValueError: no\nmore", "run", stack=stack)
+    said = Capture(messages=(Message("info", "other", "run"), Message("info", "no live run: too large", "run")))
+    for capture, alone, reason in (
+        (Capture(), one, "the function did not run"),
+        (one, Capture(failure=failed), "it does not run on one device: ValueError: no (step.py:12)"),
+        (one, Capture(failure=replace(failed, stack=())), "it does not run on one device: ValueError: no"),
+        (one, said, "it did not run on one device no live run: too large"),
+        (one, Capture(), "it did not run on one device"),
+        (one, ran(np.ones(64), np.ones(64)), "on one device it has other results"),
+    ):
+        assert compared_with(capture, alone) == Reference(0, (), reason)
+    assert one.execution is not None
+    other = replace(one, execution=replace(one.execution, inputs="others"))
+    assert (compared_with(one, other).undefined or "").startswith("on one device it has other arguments")
+
+
+def test_the_request_for_one_device(report: Report) -> None:
+    request = Request("step.py:step", gradients=True, passes="all", case="folder")
+    alone = on_one_device(request, report.capture, nudged=True)
+    assert report.capture.subject is not None
+    assert alone.devices == report.capture.subject.device_count
+    assert (alone.overrides, alone.nudged, alone.gradients, alone.passes, alone.case) == (
+        (ONE_DEVICE,),
+        True,
+        False,
+        "",
+        None,
+    )
+    assert on_one_device(replace(request, devices=3), report.capture).devices == 3
+    assert on_one_device(request, Capture()).devices is None

@@ -23,10 +23,10 @@ WITH_INDICES = 9
 
 def reached(equation: Any) -> str | None:
     """The type of what is copied to another device, `""` for a signal or a size that is not static, else None."""
-    operands, has_indices = _operands(equation, [each.aval for each in equation.invars])
+    operands = _operands(equation, [each.aval for each in equation.invars])
     if _device(equation, operands) is None:
         return None
-    if equation.primitive.name != "dma_start" or has_indices:
+    if equation.primitive.name != "dma_start":
         return ""
     source = operands[0]
     try:  # a slice of a reference has the shape of what it selects
@@ -37,7 +37,7 @@ def reached(equation: Any) -> str | None:
 
 def device(equation: Any) -> list[tuple[str, Any]]:
     """The numbers that name the device: coordinates, with their axes where these are given, or one of all devices."""
-    found = _device(equation, _operands(equation, equation.invars)[0])
+    found = _device(equation, _operands(equation, equation.invars))
     if found is None:
         found = _of_peer(equation)
     if isinstance(found, dict):
@@ -50,16 +50,17 @@ def _device(equation: Any, operands: Any) -> Any:
     return operands[place] if place < len(operands) else None
 
 
-def _operands(equation: Any, leaves: list[Any]) -> tuple[Any, bool]:
-    """The operands by their tree, and whether a copy has indices beside its references; none of other equations."""
+def _operands(equation: Any, leaves: list[Any]) -> Any:
+    """The operands by their tree, None for the source of a copy with indices beside it; none of other equations."""
     tree, _ = DEVICES.get(equation.primitive.name, ("", 0))
     structure = equation.params.get(tree)
     if not isinstance(structure, jax.tree_util.PyTreeDef) or structure.num_leaves != len(leaves):
-        return (), False
+        return ()
     operands = jax.tree_util.tree_unflatten(structure, leaves)
     if equation.primitive.name == "dma_start" and len(operands) == WITH_INDICES:
-        return operands[::2], bool(operands[1])
-    return operands, False
+        source, indices, *others = operands
+        return [None if indices else source, *others[::2]]
+    return operands
 
 
 def _of_peer(equation: Any) -> Any:
