@@ -11,7 +11,8 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.worker import modules
 from shardscope.inspector.capture.worker.requests.lowered import Change, Lowered
-from shardscope.inspector.capture.worker.requests.spec import Spec
+from shardscope.inspector.capture.worker.requests.price import Pricing
+from shardscope.inspector.capture.worker.requests.spec import Spec, spec_in
 from shardscope.inspector.capture.worker.tagging import names_of
 
 REQUESTED = "# requested"
@@ -100,3 +101,62 @@ def test_names_are_those_of_the_arguments_that_the_program_keeps() -> None:
     assert names is not None
     assert (list(names.arguments), list(names.results)) == (["a", "w"], ["first", "second"])
     assert names_of(object(), ["a"], ["b"]) is None
+
+
+def test_a_price_is_what_rings_send() -> None:
+    """A gather over y, whose 2 devices send half of 256 bytes each, and a sum of 128 bytes over the 4 of x."""
+    found = Pricing(read(lowered(AxisType.Auto)))
+    price = found.of()
+    assert price.bytes == 256 // 2 + 2 * 128 * 3 // 4
+    assert price.arguments == 8 * 16 * 4 / 4 + 16 * 32 * 4 / 2
+    assert price.results == 8 * 32 * 4 / 4 + 32 * 4
+    assert price.flops == 2 * 8 * 16 * 32 / 8
+    whole = found.of([Change("argument", 1, Spec(((), ())))])
+    assert (whole.bytes, whole.arguments) == (2 * 128 * 3 // 4, 8 * 16 * 4 / 4 + 16 * 32 * 4)
+    assert whole.flops == 2 * 8 * 16 * 32 / 4
+    assert found.of() == price
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        (lambda x: jax.lax.psum(x, "x"), 2 * 3 / 4),
+        (lambda x: jax.lax.psum(x, "y"), 2 * 1 / 2),
+        (lambda x: jax.lax.psum(x, ("x", "y")), 2 * 7 / 8),
+        (lambda x: jax.lax.all_gather(x, "x", axis=0, tiled=True)[:8], 4 * 3 / 4),
+        (lambda x: jax.lax.all_to_all(x, "x", 0, 0, tiled=True), 3 / 4),
+        (lambda x: jax.lax.ppermute(x, "x", [(0, 1)]), 1),
+        (lambda x: jnp.sin(x), 0),
+    ],
+)
+def test_prices_in_manual_code_and_loops(body: Any, sent: float, times: int) -> None:
+    mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+    def fn(x: jax.Array) -> jax.Array:
+        spec = PartitionSpec("x", "y")
+        mapped = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+        return jax.lax.fori_loop(0, times, lambda _, x: mapped(x), x)
+
+    x = jax.ShapeDtypeStruct((32, 8), jnp.float32, sharding=NamedSharding(mesh, PartitionSpec("x", "y")))
+    found = Pricing(read(jax.jit(fn).trace(x).lower(lowering_platforms=("cpu",))))
+    assert found.of().bytes == times * sent * 8 * 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("dims", "open_", "text"),
+    [
+        ((("x", "y"), (), ("z",)), (), "P(('x', 'y'), None, 'z')"),
+        (((), ("x",), ()), (), "P(None, 'x')"),
+        (((), ()), (0,), "P(P.UNCONSTRAINED)"),
+        ((("x:(2)2",), ("y",)), (1,), "P('x:(2)2', 'y')"),
+        ((), (), "P()"),
+    ],
+)
+def test_specs_are_read_as_shardy_prints_them(dims: Any, open_: tuple[int, ...], text: str) -> None:
+    spec = Spec(dims, open_)
+    written = spec.sdy("mesh")
+    assert spec_in(written) == spec
+    assert spec_in(str(modules.ir.Attribute.parse(written))) == spec
+    assert spec.is_spelled == (":" not in text)
+    assert str(spec) == text

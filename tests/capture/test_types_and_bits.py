@@ -14,6 +14,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.protocol.blocks import Block, by_receiver, received
 from shardscope.inspector.capture.protocol.values import part_text
+from shardscope.inspector.capture.worker.inputs.arg_spec import MAX_INTEGER, concrete
 from shardscope.inspector.capture.worker.probes import digests
 from shardscope.inspector.capture.worker.program import avals, structure
 
@@ -23,15 +24,16 @@ DTYPES = ("float32", "bfloat16", "float16", "float8_e5m2", "complex64", "int8", 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_digests_differ_where_bits_do(dtype: str) -> None:
     """Of an array, of each with one element changed, and with two exchanged: all differ, and are the same again."""
-    numbers = np.arange(24).reshape(4, 6) % (2 if dtype == "bool" else 7)
-    value = jnp.asarray(numbers).astype(dtype)
-    another = jnp.asarray(1 - numbers if dtype == "bool" else numbers * 0 + 7).astype(dtype)
-    others = [value.at[place].set(another[place]) for place in np.ndindex(4, 6)]
-    exchanged = value.reshape(-1)[np.r_[1, 0, 2:24]].reshape(4, 6)
-    found = {bytes(np.asarray(digests.digest(each))) for each in (value, exchanged, *others)}
-    assert len(found) == 26
-    assert bytes(np.asarray(digests.digest(jnp.asarray(np.asarray(value))))) in found
-    assert np.asarray(digests.digest(value)).dtype == np.uint32
+    numbers = np.arange(6).reshape(2, 3) % (2 if dtype == "bool" else 6)
+    value, another = (
+        each.astype(jnp.dtype(dtype)) for each in (numbers, 1 - numbers if dtype == "bool" else numbers + 1)
+    )
+    changed = [np.where(numbers * 0 + place, value, another) for place in (1 - np.eye(6, dtype=int)).reshape(6, 2, 3)]
+    exchanged = value.reshape(-1)[np.r_[1, 0, 2:6]].reshape(2, 3)
+    found = {bytes(np.asarray(digests.digest(jnp.asarray(each)))) for each in (value, exchanged, *changed)}
+    assert len(found) == 8
+    assert bytes(np.asarray(digests.digest(jnp.asarray(value)))) in found
+    assert np.asarray(digests.digest(jnp.asarray(value))).dtype == np.uint32
 
 
 def test_zeros_and_nans_have_bits() -> None:
@@ -175,3 +177,40 @@ def test_parts_are_those_of_numpy() -> None:
         assert [each == ":" for each in text.split(", ")] == [
             len(range(size)[each]) == size for each, size in zip(block, (4, 6), strict=True)
         ]
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float64", "uint2", "complex128", "float8_e4m3fn"])
+@pytest.mark.parametrize("shape", [(), (64, 9)])
+def test_values_for_types(dtype: str, shape: tuple[int, ...]) -> None:
+    """Of the type, finite, the same for the same seed and place, and others for others."""
+    leaf = jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
+    value = concrete(leaf, 1, 2)
+    assert (value.shape, value.dtype) == (shape, jnp.dtype(dtype))
+    assert np.array_equal(value, concrete(leaf, 1, 2))
+    wide = value.astype(np.complex128)
+    assert np.isfinite(wide).all()
+    if shape:
+        assert not np.array_equal(value, concrete(leaf, 1, 3))
+        assert not np.array_equal(value, concrete(leaf, 2, 2))
+        if jnp.issubdtype(dtype, jnp.integer) or dtype == "bool":
+            largest = 1 if dtype == "bool" else min(MAX_INTEGER - 1, int(jnp.iinfo(dtype).max))
+            assert set(np.unique(wide.real)) == set(range(largest + 1))
+        else:
+            assert abs(wide.mean()) < 0.25
+            assert 0.8 < wide.real.std() < 1.2
+            assert (0.8 < wide.imag.std() < 1.2) == jnp.issubdtype(dtype, jnp.complexfloating)
+            gentle = concrete(leaf, 1, 2, gentle=True).astype(np.complex128).real
+            assert gentle.min() >= 0
+            assert np.allclose(gentle, abs(wide.real) / 8, rtol=0.1, atol=0.01)
+
+
+def test_values_that_are_given_and_keys() -> None:
+    given = np.arange(3)
+    assert concrete(given, 0, 0) is given
+    for implementation in ("threefry2x32", "rbg"):
+        keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0, impl=implementation), (2, 3)))  # noqa: B023
+        found = concrete(keys, 1, 2)
+        assert (found.shape, found.dtype) == ((2, 3), keys.dtype)
+        assert len({bytes(np.asarray(each)) for each in jax.random.key_data(found).reshape(6, -1)}) == 6
+    one = jax.eval_shape(lambda: jax.random.key(0))
+    assert concrete(one, 1, 2).shape == ()

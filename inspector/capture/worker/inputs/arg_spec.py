@@ -127,7 +127,7 @@ def concrete(leaf: Any, seed: int, index: int, *, gentle: bool = False) -> Any:
     elif not jnp.issubdtype(leaf.dtype, jnp.floating):
         return np.zeros(leaf.shape, leaf.dtype)  # float0 and what else has no values
     else:
-        limit = float(jnp.finfo(leaf.dtype).max)
+        limit = min(float(jnp.finfo(dtype).max) for dtype in (leaf.dtype, jnp.float32))
         values = np.clip(values, -limit, limit)
     return values.astype(leaf.dtype)
 
