@@ -36,6 +36,28 @@ def layer(x, w):
 inputs = jnp.ones((16, 32)), jnp.ones((32, 8))
 """
 
+LOCAL = """\
+import sys
+
+import jax
+import jax.numpy as jnp
+
+
+def main(steps):
+    @jax.jit
+    def step(w):
+        return w - jax.lax.pmean(w, "data") / 2
+
+    w = jnp.ones(8)
+    for _ in range(steps):
+        w = step(w)
+    return w
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+"""
+
 MESHES = (
     'jax.make_mesh((4, 2), ("data", "model"))',
     'jax.make_mesh((4, 2), axis_names=["data", "model"])',
@@ -74,3 +96,13 @@ def test_an_error_behind_the_error_is_explained_too(tmp_path: Path) -> None:
     assert "; then sum it over 'model'" in found.fixes[0].title
     assert after.complete
     assert after.failure is None
+
+
+def test_a_function_that_only_main_has(tmp_path: Path) -> None:
+    """Its script runs with each edit, as it does until the call that is captured."""
+    script = tmp_path / "script.py"
+    script.write_text(LOCAL)
+    request = Request(f"{script}:step", argv=("3",))
+    found = explained(inspect(last_capture(request)), request).explanation
+    assert found is not None
+    assert verdict(found.fixes[0]) == "tried: runs, and gives the same values as on one device"

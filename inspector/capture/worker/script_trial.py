@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..protocol.events import WAITS
-from ..protocol.request import Overrides, Request
+from ..protocol.request import Overrides, Request, UsageError, split_function
 from . import failures, patches, waiting
 from .channel import die_with_parent
+from .inputs.observed_source import has_inputs
 from .script_objects import attribute
 
 MAX_FRAMES = 64
@@ -138,11 +139,13 @@ def _run(job: dict[str, Any], values: _Values) -> None:
     patches.interpose(job["replaced"])
     sys.argv = [script, *job["argv"]]
     _watch_shardings(jax, values)
-    if job["request"]:
-        _call(job["request"], values)
-        return
-    sys.path[:0] = [os.path.dirname(os.path.abspath(script))]
     data = patches.text_of(script)
+    if job["request"]:
+        request = Request.decode(job["request"])
+        if request.args or request.inputs is not None or has_inputs(data, split_function(request.function)[1]):
+            _call(request, values)
+            return
+    sys.path[:0] = [os.path.dirname(os.path.abspath(script))]
     linecache.cache[script] = (len(data), None, data.decode("utf-8", "replace").splitlines(keepends=True), script)
     module = sys.modules["__main__"] = types.ModuleType("__main__")
     module.__file__ = script
@@ -150,9 +153,12 @@ def _run(job: dict[str, Any], values: _Values) -> None:
     builtins.print = values.printed
     code = compile(ast.fix_missing_locations(_Recording().visit(ast.parse(data))), script, "exec")
     exec(code, module.__dict__)
+    if job["request"] and not values.has_call_of(split_function(request.function)[1]):
+        with suppress(UsageError):
+            _call(request, values)
 
 
-def _call(text: str, values: _Values) -> None:
+def _call(request: Request, values: _Values) -> None:
     """Call the function of a request, with the arguments that the capture finds."""
     import jax
 
@@ -161,7 +167,6 @@ def _call(text: str, values: _Values) -> None:
     from .inputs.context import enter_context
     from .inputs.resolve import prepare_path, resolve
 
-    request = Request.decode(text)
     prepare_path(request.function)
     found = resolve(request.function)
     with ExitStack() as stack:
@@ -271,6 +276,10 @@ class _Values:
         self.kept: dict[str, list[Any]] = {}
         self.axes: set[str] = set()
         self._calls: dict[str, int] = {}
+
+    def has_call_of(self, name: str) -> bool:
+        """Return whether a function of that name, or a part of one, has ended."""
+        return any(each == name or each.endswith(f".{name}") for each in self._calls)
 
     def record(self, name: str, variables: dict[str, Any], result: Any = None) -> Any:
         """Keep the values of a function at its end, and return its result."""
