@@ -380,25 +380,34 @@ class Costliest:
                 change_after_import({name: watch})
         hooks.install(recorder)
         self.channel.enter("script")
+        failed: BaseException | None = None
         try:
             with waiting.watched(functools.partial(self._waits, observer)):
                 running()
         except BaseException as error:
-            observer.is_over = True
             if needed(error) is not None or not (observer.seen or observer.unfinished):
                 raise
-            if observer.unfinished is not None:
-                with observer.context.again():
-                    self._call(observer.unfinished, observer.unfinished[1:], observer)
-            else:
-                with suppress(UsageError):
-                    self._program_of(observer, text)
-            self.channel.enter("script")
-            raise
+            failed = error
         observer.is_over = True
+        if failed is not None:
+            self._program_before(failed, observer, text)
+            raise failed
         if why is not None and not any(each.call and not each.program.internal for each in observer.ranked()):
             raise why
         self._program_of(observer, text)
+
+    def _program_before(self, failed: BaseException, observer: _Observer, text: str) -> None:
+        """Capture the program that raised, up to the phase in which it does, else what mattered until then."""
+        if observer.unfinished is not None:
+            try:
+                with observer.context.again():
+                    self._call(observer.unfinished, observer.unfinished[1:], observer)
+            except type(failed):
+                return
+        else:
+            with suppress(UsageError):
+                self._program_of(observer, text)
+        self.channel.enter("script")
 
     def _program_of(self, observer: _Observer, text: str) -> None:
         place, _ = split_function(self.request.function)
