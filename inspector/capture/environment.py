@@ -15,6 +15,9 @@ from .protocol import bootstrap
 DEFAULT_DEVICES = 8
 """Fake CPU devices to begin with: enough for most meshes, and quick to make."""
 
+THREADS = 256
+"""Threads of XLA for CPUs: with as many as devices, programs that a script runs ahead may take all and wait forever."""
+
 TIMEOUT_S = 60.0
 """Seconds that an interpreter may take to say what it has."""
 
@@ -34,11 +37,12 @@ def child_environment(environment: Mapping[str, str], target: Target, devices: i
 
     XLA_FLAGS are added to and not replaced, and the count is set there, not in JAX_NUM_CPU_DEVICES, which would win
     over what the script itself writes to XLA_FLAGS. A compilation that comes from the persistent cache writes no
-    stages, so that cache is off. libtpu takes a lock that only processes which use a TPU need.
+    stages, so that cache is off. XLA reads NPROC as the number of processors. libtpu takes a lock that only processes
+    which use a TPU need.
     """
     changed = dict(environment) | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
     if target.platform != "local":
-        changed |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
+        changed |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "NPROC": environment.get("NPROC", str(THREADS))}
         if devices is not None:
             changed["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {_COUNT_FLAG}={devices}".strip()
             if "JAX_NUM_CPU_DEVICES" in environment:
