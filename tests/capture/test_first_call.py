@@ -252,9 +252,13 @@ PROGRAMS = """
 
 @pytest.mark.once
 def test_the_costliest_program(captured: Captured) -> None:
-    """The loop is left when it only repeats what it has done; arguments that were donated since have their values."""
+    """The loop is left when it only repeats what it has done; arguments that were donated since have their values.
+
+    It was lowered already, and has the equations of its operations all the same.
+    """
     capture = captured(PROGRAMS.format(steps=10**9, then=""), "", name="train.py")
     assert capture.failure is None
+    assert capture.equations
     assert capture.subject is not None
     assert capture.subject.function == "step"
     assert capture.execution is not None
@@ -263,6 +267,14 @@ def test_the_costliest_program(captured: Captured) -> None:
     assert others["evaluate"].calls == 1
     assert others["evaluate"].call is not None
     assert others["evaluate"].call.line == 18
+
+
+@pytest.mark.once
+def test_a_long_loop_before_the_call(captured: Captured) -> None:
+    """Programs that the loop runs ahead do not take the threads that the one before them waits for."""
+    capture = captured(PROGRAMS.format(steps=1000, then="last = jax.jit(jnp.sum); last(w)"), "last", live=False)
+    assert capture.failure is None
+    assert [each.spec for each in capture.arguments] == ["P('x')"]
 
 
 @pytest.mark.once
@@ -338,6 +350,8 @@ def test_what_raises_wins(captured: Captured) -> None:
     capture = captured(PROGRAMS.format(steps=2, then=wrong), "", live=False)
     assert capture.failure is not None
     assert capture.failure.phase == "trace"
+    assert capture.failure.stack[-1].line == 21
+    assert "During handling" not in capture.failure.details
     assert capture.subject is not None
     assert capture.subject.function == "<lambda>"
     capture = captured(PROGRAMS.format(steps=2, then="open('/missing/file')"), "", live=False)

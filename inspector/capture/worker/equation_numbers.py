@@ -11,6 +11,7 @@ equations of kernels and around them have no numbers.
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,13 +23,18 @@ from .program.structure import bodies
 _MARK = re.compile(r"/~eq\d+\.\d+~|~eq\d+\.\d+~/?")
 _NUMBERS = re.compile(r"~eq(\d+)\.(\d+)~")
 
+LOWERINGS = (("jax._src.pjit", "_pjit_lower"), ("jax._src.interpreters.pxla", "_cached_lowering_to_hlo"))
+"""The caches of what JAX has lowered, by jaxpr (JAX 0.7 to 0.12)."""
+
 
 @contextmanager
 def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
     """The equations of these jaxprs have their numbers; gives what is in the way of that in this JAX, if anything is.
 
-    A jaxpr that is there twice has the numbers of its first place.
+    A jaxpr that is there twice has the numbers of its first place. What was lowered before is lowered again.
     """
+    for module, name in LOWERINGS:
+        getattr(getattr(sys.modules.get(module), name, None), "cache_clear", lambda: None)()
     before: list[tuple[Any, Any]] = []
     problem = None
     try:
