@@ -11,9 +11,11 @@ from typing import Any
 import jax
 import pytest
 from shardscope.inspector.capture.attempt import Attempt
+from shardscope.inspector.capture.endings import Ending
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.events import Devices, Failure
 from shardscope.inspector.capture.protocol.workspace import DUMP
+from shardscope.inspector.capture.warm import TOO_LATE
 from shardscope.inspector.capture.worker import failures, main
 from shardscope.inspector.capture.worker.needed_devices import needed
 
@@ -160,3 +162,29 @@ def test_stages_are_taken_when_they_have_stopped_to_grow(tmp_path: Path) -> None
     assert propagated
     Attempt._peek(attempt)
     assert len(attempt._growing.stages) == 1
+
+
+@pytest.mark.parametrize("is_warm", [True, False])
+@pytest.mark.parametrize("status", [0, TOO_LATE])
+def test_only_a_fork_is_too_late(status: int, is_warm: bool) -> None:
+    attempt: Any = SimpleNamespace(
+        _growing=Capture(complete=True), _end=None, _process=SimpleNamespace(is_warm=is_warm), is_too_late=None
+    )
+    found = Attempt._finished(attempt, Ending(status, None, b"out \xff", b"err", None))
+    assert attempt.is_too_late == (status == TOO_LATE and is_warm)
+    assert (found.stdout, found.stderr, found.failure) == ("out \ufffd", "err", None)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "/python"), "usage"),
+        (RuntimeError("can't start new thread"), "died"),
+    ],
+)
+def test_what_cannot_be_run(error: Any, kind: str) -> None:
+    attempt: Any = SimpleNamespace(_growing=Capture(), _end=None, _python="/usr/bin/python3")
+    failure = Attempt._finished(attempt, error).failure
+    assert failure is not None
+    where, reason = ("/python", error.strerror) if kind == "usage" else ("/usr/bin/python3", str(error))
+    assert (failure.kind, failure.message, failure.phase) == (kind, f"cannot run {where}: {reason}", "start")

@@ -72,6 +72,7 @@ def test_processes_that_wait_after_their_scripts(
     finished = several.run_processes(["sleep", "600"], tmp_path, options, 2, have_ended=lambda: have_ended)
     assert finished.statuses == (None, None)
     assert finished.status == 0
+    assert (finished.why == "") == have_ended
     assert ("waited for each other" in finished.why) != have_ended
 
 
@@ -86,7 +87,22 @@ def test_processes_beside_one_that_failed_have_some_time_to_end(
     command = ["sh", "-c", f"test {{rank}} = 1 || exit 3; sleep {0.3 if seconds else 600}"]
     finished = several.run_processes(command, tmp_path, options, 2)
     assert (finished.statuses, finished.status) == (statuses, 3)
-    assert ("process 0 ended with exit status 3" in finished.why) == (None in statuses)
+    assert finished.why == (
+        "process 0 ended with exit status 3, for which the others waited" if None in statuses else ""
+    )
+
+
+def test_processes_may_wait_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(several, "CHECK_S", 0.05)
+    monkeypatch.setattr(several, "POLL_S", 0.05)
+    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    options = TraceOptions(None, None, True, "cpu", processes=2)
+    finished = several.run_processes(["sleep", "0.5"], tmp_path, options, 2)
+    assert (finished.statuses, finished.why) == ((0, 0), "")
+    late = several.run_processes(["sleep", "600"], tmp_path, options, 2, timeout=0.1)
+    assert (late.statuses, late.why) == ((None, None), "the time limit of --timeout was reached")
+    told = several.run_processes(["sleep", "600"], tmp_path, options, 2, why_to_end=lambda: "they differ")
+    assert (told.statuses, told.why) == ((None, None), "they differ")
 
 
 def test_what_the_first_process_prints_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

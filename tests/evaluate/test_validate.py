@@ -8,9 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from shardscope.inspector.capture import validation
 from shardscope.inspector.capture.events import decode
 from shardscope.inspector.capture.model import Capture, Stage, Subject
 from shardscope.inspector.capture.protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SOURCE
@@ -22,7 +25,7 @@ from shardscope.inspector.capture.protocol.values import (
     Validation,
 )
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.capture.validation import evaluated, keep
+from shardscope.inspector.capture.validation import begin_validated, evaluated, keep
 from shardscope.inspector.evaluate.validate import validate
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.validation import validation_lines
@@ -170,12 +173,12 @@ def test_what_is_kept_of_a_case_that_differs(tmp_path: Path, has_pass: bool, red
     found = DifferingPass("pipe", "folding", "good", 4, 3, names[1], names[2]) if has_pass else None
     outputs = ComparedOutput("loss", (8,), 0.25, (0, 3), 5), ComparedOutput("equal", (8,), 0.0)
     first = DifferingInstruction("%dot.1", "dot", "step.py:12") if has_pass else None
-    validation = Validation("differs", 4, 0.25, outputs, found, first)
+    differing = Validation("differs", 4, 0.25, outputs, found, first)
     captured = Capture(
         subject=Subject("step.py:step", None, "tpu:v5e:4", "tpu", 4, "0.12.0", "0.12.1"),
         stages=(Stage("stablehlo", "stablehlo", Source("stablehlo", b"module {}"), 0.0),),
     )
-    assert keep(folder, kept, captured, validation, reduced) == str(kept)
+    assert keep(folder, kept, captured, differing, reduced) == str(kept)
     written = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file()}
     passes = {f"{PASSES}/{each}" for each in names[1:3]} if has_pass else set()
     assert written == case | passes | {"validation.json", "README.md"} | (
@@ -191,3 +194,41 @@ def test_what_is_kept_of_a_case_that_differs(tmp_path: Path, has_pass: bool, red
     assert ("First pass after which they differ: folding (pipe)" in text) is has_pass
     assert ("First instruction that differs: %dot.1 step.py:12" in text) is has_pass
     assert ("\nReduced: 5 instructions\n" in text) is bool(reduced)
+
+
+@pytest.mark.parametrize(
+    ("complete", "is_cancelled", "statuses", "captures"),
+    [
+        (False, False, [], 1),
+        (True, True, [], 1),
+        (True, False, ["same"], 1),
+        (True, False, ["not evaluated"], 1),
+        (True, False, ["differs", "differs"], 2),
+    ],
+)
+def test_a_capture_is_validated_when_it_is_complete(
+    complete: bool, is_cancelled: bool, statuses: list[str], captures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once more with the modules after all passes where it differs."""
+    requests: list[Request] = []
+    waiting = list(statuses)
+
+    def capture(request: Request, cancellation: Any) -> Iterator[Capture]:
+        requests.append(request)
+        yield Capture()
+        if is_cancelled:
+            cancellation.cancel()
+        yield Capture(complete=complete)
+
+    monkeypatch.setattr(validation, "capture", capture)
+    monkeypatch.setattr(validation, "evaluated", lambda *_: (Validation(waiting.pop(0)), ()))
+    *before, last = begin_validated(Request("step.py:step"), 60).captures
+    assert waiting == []
+    assert len(requests) == captures
+    assert all(each.case for each in requests)
+    assert [(each.case_passes, each.live) for each in requests] == [(False, True), (True, False)][:captures]
+    phases = [each.progress.phase for each in (*before, last) if each.progress is not None]
+    assert phases == ["evaluate"] * bool(statuses)
+    assert not any(each.complete for each in before)
+    assert (last.validation and last.validation.status) == (statuses[-1] if statuses else None)
+    assert ("evaluate" in last.timings) == bool(statuses)

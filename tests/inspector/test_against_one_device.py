@@ -199,3 +199,25 @@ def test_the_request_for_one_device(report: Report) -> None:
     )
     assert on_one_device(replace(request, devices=3), report.capture).devices == 3
     assert on_one_device(request, Capture()).devices is None
+
+
+def test_results_are_compared_by_numbers_or_else_by_bits() -> None:
+    """Floats may have other bits after other sums, but no other number of NaNs; integers are equal or not."""
+    projections = (3.0, 1.0, -2.0)
+    real = OutputSummary("x", "f32[4@x,2]", None, non_finite=0, digest="ab", projections=projections)
+    whole = OutputSummary("x", "s32[4@x]", None, non_finite=0, digest="ab")
+
+    def differs(one: OutputSummary, other: OutputSummary) -> int:
+        found = compared_with(*(Capture(execution=Execution((each,))) for each in (one, other)))
+        return len(found.differs)
+
+    assert differs(real, replace(real, digest="cd", type="f32[4,2]")) == 0
+    assert differs(real, replace(real, non_finite=1)) == 1
+    assert differs(real, replace(real, projections=(3.0, 1.5, -2.0))) == 1
+    assert differs(whole, replace(whole, type="s32[4]", non_finite=1)) == 0
+    assert differs(whole, replace(whole, digest="cd")) == 1
+    for kind, step in (("bf16", 2.0**-7), ("f16", 2.0**-10), ("f8_e5m2", 2.0**-2), ("f64", 2.0**-52)):
+        for times, count in ((0.5, 0), (2.0, 1)):
+            allowed = min(512 * step, step**0.5) * 3.0
+            moved = replace(real, type=f"{kind}[4,2]", projections=(3.0, 1.0 + times * allowed, -2.0))
+            assert differs(replace(real, type=f"{kind}[4,2]"), moved) == count, kind
