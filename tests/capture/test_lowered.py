@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.worker import modules
 from shardscope.inspector.capture.worker.requests.lowered import Change, Lowered
+from shardscope.inspector.capture.worker.requests.main import priced
 from shardscope.inspector.capture.worker.requests.price import Pricing
+from shardscope.inspector.capture.worker.requests.search import Search
 from shardscope.inspector.capture.worker.requests.spec import Spec, spec_in
 from shardscope.inspector.capture.worker.tagging import names_of
 
@@ -160,3 +163,58 @@ def test_specs_are_read_as_shardy_prints_them(dims: Any, open_: tuple[int, ...],
     assert spec_in(str(modules.ir.Attribute.parse(written))) == spec
     assert spec.is_spelled == (":" not in text)
     assert str(spec) == text
+
+
+def gathered() -> Lowered:
+    """A module in which a constraint gathers what is only added up."""
+    mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+    def fn(w: jax.Array, a: jax.Array) -> tuple[jax.Array, jax.Array]:
+        whole = jax.lax.with_sharding_constraint(jnp.tanh(a @ w), NamedSharding(mesh, PartitionSpec(None, None)))
+        return w * 0.9, (whole * 2).sum()
+
+    w, a = (
+        jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, PartitionSpec(*spec)))
+        for shape, *spec in (((64, 32), None, "y"), ((128, 64), "x", None))
+    )
+    return read(jax.jit(fn).trace(w, a).lower(lowering_platforms=("cpu",)))
+
+
+def test_a_constraint_that_costs_most_is_left_out_first() -> None:
+    """The product is of 16 KiB, of which a device has an eighth; without the constraint only a sum is sent."""
+    module = gathered()
+    found = priced(module, math.inf)
+    assert found["today"]["bytes"] == 128 * 32 * 4 * (1 / 2 / 4 + 3 / 4)
+    assert found["today"]["flops"] == 2 * 128 * 64 * 32 / 8
+    first, *others = found["candidates"]
+    assert first["price"] == 2 * 4 * 7 // 8
+    (change,) = first["changes"]
+    stack = module.stack(module.constraints[0])
+    assert change == {
+        "kind": "constraint",
+        "spec": None,
+        "spelled": True,
+        "name": "sdy.sharding_constraint",
+        "now": "P()",
+        "frames": [list(each) for each in stack],
+    }
+    prices = [each["price"] for each in found["candidates"]]
+    assert prices == sorted(prices)
+    assert prices[-1] < found["today"]["bytes"]
+    changed = {each["kind"] for other in others for each in other["changes"]}
+    assert changed <= {"argument", "result", "constraint", "new"}
+    assert priced(module, -math.inf)["candidates"] == []
+
+
+def test_a_search_gives_todays_specs_first_and_prices_of_them() -> None:
+    module = gathered()
+    search, pricing = Search(module), Pricing(module)
+    today, *others = search.points(math.inf)
+    assert today.price.bytes == priced(module, math.inf)["today"]["bytes"]
+    assert others
+    for each in others:
+        assert pricing.of(each.changes) == each.price
+        assert each.price.bytes < today.price.bytes or each.held < today.held
+    kept = Search(module, frozenset({"w"})).points(math.inf)
+    assert kept
+    assert not [change for each in kept for change in each.changes if change.kind == "argument" and change.number == 0]

@@ -22,7 +22,7 @@ from shardscope.inspector.capture.protocol.workspace import diverted
 from shardscope.inspector.capture.worker.inputs.running import _observed
 from shardscope.inspector.capture.worker.probes.gradients import _place
 from shardscope.inspector.capture.worker.probes.partial import REDUCTIONS, _reduction
-from shardscope.inspector.capture.worker.script_trial import _facts
+from shardscope.inspector.capture.worker.script_trial import _facts, _Values
 from shardscope.inspector.capture.worker.tracing import hooks
 
 
@@ -176,3 +176,36 @@ def test_modules_with_the_name_are_observed(tmp_path: Path) -> None:
     assert _observed(b"def other(): return 1", file, "step") is None
     assert _observed(b"def step(", file, "step") is None
     assert _observed(b"def step(): return 1", np.__file__, "step") is None
+
+
+def test_values_that_a_script_had() -> None:
+    """By function, call and variable: shape, kind, norm and sums, as NumPy computes them."""
+    values, array = _Values(), np.linspace(-1, 2, 6).reshape(2, 3)
+    assert values.record("step", {"x": array, "text": "no number"}, result={"loss": 2.0}) == {"loss": 2.0}
+    assert values.record("step", {"x": jnp.asarray(array, jnp.bfloat16)}) is None
+    for _ in range(5):
+        values.record("other.step", {"n": 3})
+    values.printed(True, 1 + 2j, step)
+    assert values.has_call_of("step")
+    assert values.has_call_of("other.step")
+    assert not values.has_call_of("tep")
+    assert set(values.kept) == {
+        "step#0 x",
+        "step#0 return['loss']",
+        "step#1 x",
+        *(f"other.step#{number} n" for number in range(3)),
+        "print#0 argument 0",
+        "print#0 argument 1",
+    }
+    shape, kind, ((norm, _), (total, _), _) = values.kept["step#0 x"]
+    assert (shape, kind) == ([2, 3], "float32")
+    assert (norm, total) == (pytest.approx(np.linalg.norm(array)), pytest.approx(array.sum()))
+    assert values.kept["step#1 x"][1] == "bf16"
+    assert values.kept["print#0 argument 1"][2][1] == [1.0, 2.0]
+    reversed_ = _Values()
+    reversed_.record("step", {"x": array[::-1, ::-1]})
+    assert np.allclose(reversed_.kept["step#0 x"][2][:2], values.kept["step#0 x"][2][:2])
+    assert not np.allclose(reversed_.kept["step#0 x"][2], values.kept["step#0 x"][2])
+
+
+def step() -> None: ...

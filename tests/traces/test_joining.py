@@ -12,6 +12,7 @@ import pytest
 from shardscope.inspector.capture.protocol.names import OPTIONS_VARIABLE
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.worker.tracing import joining
+from shardscope.inspector.capture.worker.tracing.costs import sent_bytes
 
 OPTIONS = TraceOptions(coordinator="localhost:1234", processes=4, rank=2)
 
@@ -113,3 +114,32 @@ def test_a_clock_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: 100)
     joining.set_clock_ahead(2.5)
     assert (time.time(), time.time_ns()) == (102.5, 2_500_000_100)
+
+
+LOOP = """\
+HloModule m
+
+%body (p: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %a = f32[8]{0} all-reduce(%p), to_apply=%add
+  %b = (bf16[4]{0}, u8[2,3]{1,0}) all-gather-start(%a), dimensions={0}
+  %c = bf16[4]{0} all-gather-done(%b)
+}
+
+%other (p: f32[8]) -> f32[8] {
+  %d = f32[8]{0} collective-permute(%p), source_target_pairs={{0,1}}
+}
+
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %w = (s32[], f32[8]) while(%p), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"5"}}
+  %x = f32[8]{0} call(%p), to_apply=%other
+  %y = f32[8]{0} conditional(%p, %p, %p), branch_computations={%other, %body}
+  ROOT %z = pred[16]{0} all-to-all(%x), dimensions={0}
+}
+"""
+
+
+def test_bytes_that_collectives_send_as_often_as_loops_run() -> None:
+    body, other = 8 * 4 + 4 * 2 + 2 * 3, 8 * 4
+    assert sent_bytes(LOOP) == 5 * body + other + (other + body) + 16
+    assert sent_bytes(LOOP.replace('"known_trip_count"', '"unknown"')) == body + other + (other + body) + 16
+    assert sent_bytes("") == 0

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +213,75 @@ def test_an_interpreter_that_imports_nothing_as_it_starts(
     found = [last_capture(Request(f"{SAMPLES['psum']}:psum", python=python, live=False)) for _ in range(3)]
     assert warmth.forked > before
     assert all(each.complete for each in found), [each.failure for each in found]
+
+
+class Served:
+    """A server that starts no process."""
+
+    all: list[Served]
+
+    def __init__(self, python: str, folder: str, environment: Mapping[str, str]) -> None:
+        self.memory, self.is_closed, self.fails = 0, False, False
+        Served.all.append(self)
+
+    def fork(self, request: Any, ends: Any) -> int:
+        if self.fails:
+            raise OSError
+        return 1234
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Warmth:
+    Served.all = []
+    monkeypatch.setattr(warm, "_Server", Served)
+    found = Warmth()
+    found.enabled = True
+    return found
+
+
+def asked(warmth: Warmth, times: int = 1, name: str = "A", late: str = "", **options: Any) -> list[int | None]:
+    given: dict[str, Any] = {"args": ["python", "-c", LOAD, "/folder"], "cwd": None, "env": {name: "1"}} | options
+    env = given["env"] and given["env"] | dict.fromkeys(sorted(warm.LATE)[:1], late)
+    return [warmth.fork(given["args"], given["cwd"], env, {}, []) for _ in range(times)]
+
+
+def test_the_first_of_an_environment_are_started_as_usual(served: Warmth, tmp_path: Path) -> None:
+    cold = [None] * warm.COLD_STARTS
+    assert asked(served, warm.COLD_STARTS + 2) == [*cold, 1234, 1234]
+    assert asked(served, 1, late="other") == [1234]
+    assert len(Served.all) == 1
+    assert asked(served, warm.COLD_STARTS + 1, "B") == [*cold, 1234]
+    assert (len(Served.all), served.forked) == (2, 4)
+    for other in ({"env": None}, {"args": "python -c x"}, {"args": ["python", "-m", "x"]}, {"cwd": f"{tmp_path}/no"}):
+        assert asked(served, 1, **other) == [None]
+    served.enabled = False
+    assert asked(served) == [None]
+    served.close()
+    assert all(each.is_closed for each in Served.all)
+
+
+def test_after_a_failure_another_server_is_tried_only_later(served: Warmth) -> None:
+    asked(served, warm.COLD_STARTS + 1)
+    (first,) = Served.all
+    first.fails = True
+    assert asked(served, warm.COLD_STARTS + 2) == [*[None] * (warm.COLD_STARTS + 1), 1234]
+    assert first.is_closed
+    assert len(Served.all) == 2
+
+
+def test_servers_that_grow_or_are_too_many_are_closed(served: Warmth) -> None:
+    served.prepare()
+    assert Served.all == []
+    asked(served)
+    served.prepare()
+    assert asked(served) == [1234]
+    Served.all[0].memory = warm.MAX_BYTES + 1
+    assert asked(served) == [1234]
+    assert [each.is_closed for each in Served.all] == [True, False]
+    for number in range(warm.MAX_SERVERS):
+        asked(served, warm.COLD_STARTS + 1, f"NAME{number}")
+    closed = [each.is_closed for each in Served.all]
+    assert closed == [True, True] + [False] * warm.MAX_SERVERS
