@@ -18,12 +18,14 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 from shardscope.inspector.capture.endings import Ending
 from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.process import Process, _peak
+from shardscope.inspector.capture.protocol.wire import Frame, encode
 from shardscope.inspector.capture.protocol.workspace import diverted
 from shardscope.inspector.capture.worker.inputs.running import _observed
 from shardscope.inspector.capture.worker.probes.gradients import _place
 from shardscope.inspector.capture.worker.probes.partial import REDUCTIONS, _reduction
 from shardscope.inspector.capture.worker.script_trial import _facts, _Values
 from shardscope.inspector.capture.worker.tracing import hooks
+from shardscope.inspector.capture.worker.tracing.transfers import Transfers
 
 
 class Copied:
@@ -209,3 +211,51 @@ def test_values_that_a_script_had() -> None:
 
 
 def step() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("then", "status", "is_damaged"),
+    [("time.sleep(600)", -9, True), ("os.abort()", -6, False), ("os._exit(3)", 3, False)],
+)
+def test_a_frame_that_is_cut_off_is_no_damage_where_its_writer_died(then: str, status: int, is_damaged: bool) -> None:
+    delivered: list[Any] = []
+    half = encode(Frame({"event": "end"}, b"text"))[:-2]
+    code = f"import os, sys, time; os.write(int(sys.argv[1]), {half!r}); os.close(int(sys.argv[1])); {then}"
+    with Guardian() as guardian:
+        process = Process(
+            guardian,
+            lambda descriptor: [sys.executable, "-S", "-c", code, str(descriptor)],
+            os.environ,
+            None,
+            delivered.append,
+        )
+        process.join()
+    (ending,) = delivered
+    assert (ending.status, ending.damage is not None) == (status, is_damaged)
+
+
+def test_arrays_that_are_put_elsewhere() -> None:
+    """From the host, by its bytes, and each time; not where they are already, and no scalars."""
+    written: list[Any] = []
+    transfers, (device, *_) = Transfers(written.append), jax.devices()
+    host, there = np.ones((3, 4), np.float32), jax.device_put(np.ones(5), device)
+    mesh = Mesh(np.array([device]).reshape(1, 1), ("x", "y"))
+    for _ in range(5):
+        for value, target in (
+            (host, device),
+            (host, NamedSharding(mesh, PartitionSpec("x"))),
+            (there, device),
+            (np.float32(1), device),
+            (host, None),
+            (host, "cpu"),
+        ):
+            transfers.put(value, target)
+    transfers.end()
+    last = {each.number: each for each in written}
+    assert [(each.source, each.target, each.calls) for each in last.values()] == [
+        ("host", f"device {device.id}", 5),
+        ("host", "P('x') of x=1, y=1", 5),
+    ]
+    assert all((each.most, each.received, each.pairs) == (48, 48, ()) for each in last.values())
+    assert [each.calls for each in written if each.number == 0] == [1, 2, 4, 5]
+    assert all(each.call is not None and each.call.file == __file__ for each in written)

@@ -8,13 +8,16 @@ import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import pytest
 from shardscope.inspector.capture import propagation
 from shardscope.inspector.capture.guardian import Guardian
-from shardscope.inspector.capture.propagation import Propagated, Propagation
+from shardscope.inspector.capture.propagation import NOT_XLAS, WISHES, Propagated, Propagation
 from shardscope.inspector.capture.protocol import bootstrap
 
 from tests.sweeps import sampled, xla_flags
@@ -162,3 +165,35 @@ def test_text_that_mlir_refuses(tmp_path: Path) -> None:
     result = outcome(tmp_path, sys.executable, b"module { sdy.mesh")
     assert result.text is None
     assert result.problem is not None
+
+
+@pytest.mark.parametrize("has_dump", [True, False])
+@pytest.mark.parametrize("number", range(7))
+def test_what_is_missing_when_wishes_are_refused(has_dump: bool, number: int, tmp_path: Path) -> None:
+    """Of XLA's own propagation first, then of the StableHLO: origins and steps, then less."""
+    asked: list[tuple[str, bool]] = []
+
+    def ask(process: object, source: Path, destination: Path, wish: str, files: Sequence[Path]) -> Propagated | str:
+        assert source.read_bytes() == b"text"
+        asked.append((wish, bool(files)))
+        return Propagated(b"found") if len(asked) > number else f"problem {len(asked)}"
+
+    task: Any = SimpleNamespace(_folder=tmp_path, _start=lambda: None, _ask=ask)
+    found = Propagation._propagate(task, None, b"text", (tmp_path,) * 3 if has_dump else None)
+    wishes = [(wish, dump) for dump in ((True, False) if has_dump else (False,)) for wish in WISHES]
+    assert asked == wishes[: number + 1]
+    if number >= len(wishes):
+        assert found.text is None
+        assert found.problem is not None
+        assert f"problem {len(wishes)}" in found.problem
+        return
+    wish, dump = wishes[number]
+    assert found.text == b"found"
+    said = found.problem or ""
+    assert bool(said) == (bool(WISHES[wish]) or not dump)
+    assert not WISHES[wish] or (WISHES[wish] in said and f"problem {number}" in said)
+    assert (NOT_XLAS.partition("{")[0] in said) is not dump
+    if has_dump and not dump:
+        assert said.endswith("problem 3")
+    elif not has_dump:
+        assert said.endswith("XLA wrote no dump of it")
