@@ -1,0 +1,142 @@
+"""Candidates of a training step, which is made so that each kind of mistake is in it, on an abstract mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from shardscope.inspector.capture.worker import modules
+from shardscope.inspector.capture.worker.requests.candidates import Candidate, Requests
+from shardscope.inspector.capture.worker.requests.lowered import Lowered
+from shardscope.inspector.capture.worker.requests.price import Pricing
+
+MESH = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+
+def typed(shape: tuple[int, ...], *spec: str | None, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(MESH, PartitionSpec(*spec)))
+
+
+def step(params: Any, opt: Any, batch: Any) -> Any:
+    def loss(params: Any) -> jax.Array:
+        hidden = params["embed"][batch["tokens"]]  # lookup
+        for layer in params["layers"]:
+            hidden = jnp.tanh(hidden @ layer["w"])  # product
+        return jnp.mean((hidden - batch["target"]) ** 2)
+
+    value, grads = jax.value_and_grad(loss)(params)
+    mu = jax.tree.map(lambda mu, gradient: 0.9 * mu + gradient, opt["mu"], grads)
+    return jax.tree.map(lambda param, mu: param - 0.1 * mu, params, mu), {"mu": mu, "count": opt["count"] + 1}, value
+
+
+@pytest.fixture(scope="module")
+def requests() -> Iterator[Requests]:
+    """Of a step whose moments are whole, and whose parameters are not."""
+
+    def leaves(spec: tuple[str | None, ...]) -> dict[str, Any]:
+        return {"embed": typed((64, 32), "y"), "layers": [{"w": typed((32, 32), *spec)} for _ in range(2)]}
+
+    opt = {"mu": leaves(()), "count": typed((), dtype=jnp.int32)}
+    batch = {"tokens": typed((128,), "x", dtype=jnp.int32), "target": typed((128, 32), "x")}
+    lowered = jax.jit(step).trace(leaves((None, "y")), opt, batch).lower(lowering_platforms=("cpu",))
+    with modules.context(), modules.ir.Location.unknown():
+        yield Requests(Lowered(modules.text_of(lowered.compiler_ir("stablehlo")).encode()))
+
+
+@pytest.fixture(scope="module")
+def candidates(requests: Requests) -> list[Candidate]:
+    return list(requests.candidates(Pricing(requests.lowered)))
+
+
+def test_results_are_tied_to_arguments_and_moments_to_parameters(requests: Requests) -> None:
+    lowered = requests.lowered
+    named = {
+        lowered.result_names[result].partition("]")[2]: lowered.names[argument]
+        for result, argument in requests.tied.items()
+    }
+    leaves = ("['embed']", "['layers'][0]['w']", "['layers'][1]['w']")
+    assert named == {
+        f"{side}{leaf}": f"{root}{leaf}" for root, side in (("params", ""), ("opt['mu']", "['mu']")) for leaf in leaves
+    }
+    assert [lowered.names[number] for number in requests.data] == ["batch['target']", "batch['tokens']"]
+    assert requests.batch == [("x",)]
+    homes = {lowered.names[number]: lowered.names[home] for number, home in requests.home.items()}
+    assert homes == {f"opt['mu']{leaf}": f"params{leaf}" for leaf in leaves}
+    groups = [{lowered.names[number] for number in group} for group in requests.groups()]
+    for side in ("params", "opt['mu']"):
+        assert {f"{side}['layers'][{number}]['w']" for number in range(2)} in groups
+
+
+def test_a_result_gets_the_spec_of_its_argument(requests: Requests, candidates: list[Candidate]) -> None:
+    lowered = requests.lowered
+    found = [each for each in candidates if each.kind == "b"]
+    assert found
+    for each in found:
+        for change in each.changes:
+            assert change.kind == "result"
+            assert change.spec == lowered.arguments[requests.tied[change.number]]
+    assert max(len(each.changes) for each in found) >= 3
+
+
+def test_moments_get_the_spec_of_their_parameter(requests: Requests, candidates: list[Candidate]) -> None:
+    """Those of all layers together; those of the table have it already."""
+    lowered = requests.lowered
+    found = [each for each in candidates if each.kind == "c"]
+    arguments = [
+        {lowered.names[change.number] for change in each.changes if change.kind == "argument"} for each in found
+    ]
+    assert {f"opt['mu']['layers'][{number}]['w']" for number in range(2)} in arguments
+    assert not any("opt['mu']['embed']" in each for each in arguments)
+    specs = {change.spec and change.spec.dims for each in found for change in each.changes}
+    assert specs == {((), ("y",))}
+
+
+def test_the_batch_is_requested_where_parameters_meet_data(requests: Requests, candidates: list[Candidate]) -> None:
+    lowered = requests.lowered
+    with open(__file__) as lines:
+        marked = {text.rsplit("# ", 1)[1].strip(): number for number, text in enumerate(lines, 1) if "  # " in text}
+    found = [each for each in candidates if each.kind == "a"]
+    seen = {
+        (lowered.operations[change.number].name, lowered.stack(change.number)[0].line)
+        for each in found
+        for change in each.changes
+    }
+    assert seen == {("stablehlo.gather", marked["lookup"]), ("stablehlo.dot_general", marked["product"])}
+    for each in found:
+        for change in each.changes:
+            assert change.kind == "new"
+            assert change.spec is not None
+            assert change.spec.dims == (("x",), ())
+    assert {change.spec.open for each in found for change in each.changes if change.spec} == {(), (1,)}
+
+
+def test_other_specs_are_one_step_away(requests: Requests, candidates: list[Candidate]) -> None:
+    """Of an argument of data, the batch stays divided; every spec divides its array evenly, and each comes once."""
+    lowered = requests.lowered
+    assert len(candidates) == len(set(candidates))
+    seen: dict[str, set[Any]] = {}
+    for each in candidates:
+        for change in each.changes if each.kind == "d" else ():
+            assert change.kind in ("argument", "result")
+            assert change.spec is not None
+            types = lowered.types if change.kind == "argument" else lowered.result_types
+            assert lowered.fits(change.spec.dims, types[change.number].shape)
+            if change.kind == "argument":
+                seen.setdefault(lowered.names[change.number], set()).add(change.spec.dims)
+    assert {(("x", "y"), ()), (("x",), ("y",))} <= seen["batch['target']"]
+    assert seen["params['layers'][0]['w']"] == seen["params['layers'][1]['w']"]
+    assert {((), ("y", "x")), (("x",), ("y",)), (("y",), ())} <= seen["params['layers'][0]['w']"]
+    assert ((), ()) not in seen["params['layers'][0]['w']"]
+
+
+def test_open_results_are_held_as_their_arguments(requests: Requests) -> None:
+    lowered = requests.lowered
+    pinned = requests.pinned(())
+    assert {each.number: each.spec for each in pinned} == {
+        result: lowered.arguments[argument] for result, argument in requests.tied.items()
+    }
+    assert {each.kind for each in pinned} == {"result"}
