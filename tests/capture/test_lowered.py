@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import jax
@@ -11,6 +12,8 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.worker import modules
+from shardscope.inspector.capture.worker.requests import search
+from shardscope.inspector.capture.worker.requests.candidates import Requests
 from shardscope.inspector.capture.worker.requests.lowered import Change, Lowered
 from shardscope.inspector.capture.worker.requests.main import priced
 from shardscope.inspector.capture.worker.requests.price import Pricing
@@ -218,3 +221,33 @@ def test_a_search_gives_todays_specs_first_and_prices_of_them() -> None:
     kept = Search(module, frozenset({"w"})).points(math.inf)
     assert kept
     assert not [change for each in kept for change in each.changes if change.kind == "argument" and change.number == 0]
+
+
+@pytest.mark.parametrize("most", [400, 0])
+def test_a_search_or_a_beam_finds_what_sends_least_and_what_holds_least(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all assignments of axes to the dimensions of both arguments, priced one by one."""
+    monkeypatch.setattr(search, "MAX_LISTED", most)
+    module = gathered()
+    pricing, requests = Pricing(module), Requests(module)
+    places = [tuple((dim, other) for dim in (None, 0, 1) for other in (None, 0, 1)) for _ in range(2)]
+    prices = []
+    for state in product(*places):
+        specs = {
+            number: Spec(
+                tuple(tuple(axis for axis, at in zip("xy", place, strict=True) if at == dim) for dim in range(2))
+            )
+            for number, place in enumerate(state)
+        }
+        changed = {number: spec for number, spec in specs.items() if spec.dims != module.arguments[number].dims}
+        prices.append(pricing.of(requests.pinned(requests.with_results(changed))))
+    points = Search(module).points(math.inf)
+    now = points[0]
+    flops = [each for each in prices if each.flops <= now.price.flops * 1.1]
+    light = [each for each in flops if each.arguments + each.results <= now.held * 1.05]
+    assert min(each.price.bytes for each in points) == min(each.bytes for each in flops)
+    assert min(each.price.bytes for each in points if each.held <= now.held * 1.05) == min(each.bytes for each in light)
+    if most:
+        assert min(each.held for each in points) == min(each.arguments + each.results for each in flops)
+    assert all(each.price.flops <= now.price.flops * 1.1 for each in points)

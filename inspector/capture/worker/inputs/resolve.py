@@ -172,10 +172,8 @@ def package_root(path: Path) -> Path:
 
 
 def _hint(name: str, owner: Any, place: str) -> str | None:
-    """Return other names that may be meant: in a module a similar one first."""
-    if isinstance(owner, ModuleType):
-        return _similar(name, owner) or _local(name, owner, place) or _suggest(name, owner)
-    return _local(name, owner, place) or _suggest(name, owner)
+    """Return other names that may be meant, a similar one first."""
+    return _similar(name, owner) or _local(name, owner, place) or _suggest(name, owner)
 
 
 def _suggest(name: str, owner: Any) -> str | None:
