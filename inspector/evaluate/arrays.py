@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -372,9 +373,14 @@ def lower_factor(x: Array) -> Array:
 
 def triangular_solve(operation: Operation) -> Meaning:
     """`triangular-solve`: of a·x = b, or x·a = b."""
-    flags = operation.attributes
-    is_left, is_lower, is_unit = (flags.get(key) == "true" for key in ("left_side", "lower", "unit_diagonal"))
-    form = flags.get("transpose_a", "NO_TRANSPOSE")
+    told = {"true": True, "false": False}
+    return solve_of({key: told.get(text, text) for key, text in operation.attributes.items()}, operation.dtype)
+
+
+def solve_of(options: Mapping[str, Any], dtype: str) -> Meaning:
+    """The solution of a triangular system, by XLA's `TriangularSolveOptions`."""
+    is_left, is_lower, is_unit = (options.get(key, False) for key in ("left_side", "lower", "unit_diagonal"))
+    form = options.get("transpose_a", "NO_TRANSPOSE")
 
     def solved(a: Array, b: Array) -> Array:
         a = np.tril(a) if is_lower else np.triu(a)
@@ -385,9 +391,9 @@ def triangular_solve(operation: Operation) -> Meaning:
         a = np.conj(a) if form == "ADJOINT" else a
         try:
             if is_left:
-                return converted(np.linalg.solve(a, b), operation.dtype)
+                return converted(np.linalg.solve(a, b), dtype)
             return converted(
-                np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2), operation.dtype
+                np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2), dtype
             )
         except np.linalg.LinAlgError:
             return np.full_like(b, np.nan)

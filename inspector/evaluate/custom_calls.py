@@ -20,6 +20,9 @@ from .memory import bitcast
 from .operation import Meaning, Operation, integers
 from .windows import convolved, labels_of, window_of
 
+ALIKE = 1e-6
+"""Distance of eigenvalues, of the largest, below which their eigenvectors are not told apart."""
+
 Signature = tuple[str, tuple[str, ...], tuple[str, ...]]
 """The target of a call, and the types of its operands and results, without layouts."""
 
@@ -76,8 +79,9 @@ def _concatenated(operation: Operation) -> Meaning:
 
 
 def _begun(operation: Operation) -> Meaning:
-    """The start of an asynchronous collective that a fusion holds: it hands on what the collective gave."""
-    return lambda x, *_: operation.results([x] * len(operation.types))
+    """The start of what is asynchronous: of a collective that a fusion holds it hands on what the collective gave."""
+    blank = list(map(unwritten, operation.types))
+    return lambda *given: operation.results([given[0]] * len(blank) if given else blank)
 
 
 def _largest(operation: Operation) -> Meaning:
@@ -279,6 +283,40 @@ def _qr(operation: Operation) -> Meaning:
     return factored
 
 
+def _eigh(operation: Operation) -> Meaning:
+    """`Eigh`: eigenvectors, as columns, and eigenvalues of the lower triangle."""
+    return lambda x: operation.results(list(_eigenvectors(x)))
+
+
+def _eigh_of_quadrants(operation: Operation) -> Meaning:
+    """libtpu's kernel for `Eigh`: quadrants of a matrix, halves of the eigenvalues, quadrants of vectors as rows.
+
+    Matrices of odd size have a row and a column of zeros at the end, which stay there.
+    """
+
+    def solved(top: Array, right: Array, left: Array, bottom: Array) -> Value:
+        whole = np.concatenate([np.concatenate([top, right], -1), np.concatenate([left, bottom], -1)], -2)
+        size = whole.shape[-1]
+        known = size - int(not whole[..., -1, :].any() and not whole[..., -1].any())
+        vectors, values = np.zeros_like(whole), np.zeros_like(whole[..., 0])
+        vectors[..., range(known, size), range(known, size)] = 1
+        vectors[..., :known, :known], values[..., :known] = _eigenvectors(whole[..., :known, :known])
+        rows = np.split(np.swapaxes(vectors, -1, -2), 2, -2)
+        return operation.results([*np.split(values, 2, -1), *(part for row in rows for part in np.split(row, 2, -1))])
+
+    return solved
+
+
+def _eigenvectors(x: Array) -> tuple[Array, Array]:
+    """Eigenvectors with one of their two signs, and eigenvalues; where these are alike, the vectors are not known."""
+    values, vectors = np.linalg.eigh(x)
+    scale = np.abs(values).max(initial=0)
+    if (np.diff(values) <= ALIKE * scale).any():
+        raise NotEvaluatedError("eigenvectors of equal eigenvalues are any of a space")
+    marks = np.random.default_rng(0).uniform(0.5, 1.5, values.shape[-1]) @ vectors
+    return vectors * np.where(marks < 0, -1, 1)[..., None, :], values
+
+
 def _reflections(operation: Operation) -> Meaning:
     """The product of Householder reflections, as LAPACK's orgqr has it."""
 
@@ -321,6 +359,25 @@ def _lu(operation: Operation) -> Meaning:
     return factored
 
 
+def _triangular_solve(operation: Operation) -> Meaning:
+    """cuBLAS's trsm, with its workspace as the second result."""
+    solved = arrays.solve_of(operation.instruction.backend_config, operation.dtype)
+    return lambda a, b, *_: operation.results([solved(a, b), *map(unwritten, operation.types[1:])])
+
+
+def _compact_wy(operation: Operation) -> Meaning:
+    """libtpu's T of the compact WY form, I + V·T·Vᵀ, from (triu(VᵀV, 1) + I)·diag(-tau): T = D + T·S.
+
+    D is the diagonal of the operand, and S what is above it (Schreiber and Van Loan, 1989).
+    """
+
+    def triangular(x: Array) -> Array:
+        above = np.triu(x, 1)
+        return (x - above - np.tril(x, -1)) @ np.linalg.inv(np.eye(x.shape[-1]) - above)
+
+    return triangular
+
+
 def _inverted(part: Callable[[Array], Array]) -> Callable[[Operation], Meaning]:
     """The inverses of triangular blocks, of whose other triangle nothing is read."""
     return lambda operation: lambda x: np.linalg.inv(part(x)).astype(x.dtype)
@@ -342,8 +399,11 @@ CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
     **dict.fromkeys(("__cublas$gemm", "__cublas$lt$matmul"), _gemm),
     **dict.fromkeys(("mhlo.erf", "chlo.erf"), _erf),
     "ApproxTopK": _approximate,
+    "CompactWyHelper": _compact_wy,
     "Cholesky": lambda _: arrays.lower_factor,
     "ConcatBitcast": _concatenated,
+    "Eigh": _eigh,
+    "EighTpu": _eigh_of_quadrants,
     "InvertDiagBlocksLowerTriangular": _inverted(np.tril),
     "InvertDiagBlocksUpperTriangular": _inverted(np.triu),
     "LuDecomposition": _lu,
@@ -355,6 +415,7 @@ CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
     "X64SplitHigh": _high64,
     "X64SplitLow": _low64,
     "ZeroCrop": _zero_cropped,
+    "__cublas$triangularSolve": _triangular_solve,
     "__cudnn$convBackwardFilter": _filter_gradient,
     "__cudnn$convBackwardInput": _input_gradient,
     "__cudnn$convBiasActivationForward": _convolution,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -37,7 +37,10 @@ EVALUATION_S = 20.0
 
 
 class Reduction:
-    """Candidates for the place of a program that differs; the folder `SMALLER` has the case of the last that did."""
+    """Candidates for the place of a program that differs; the folder `SMALLER` has the case of the last that did.
+
+    Only those that differ after the same pass of the compiler count: others show another fault.
+    """
 
     def __init__(self, request: Request, workspace: str, topology: Topology | None) -> None:
         assert request.case is not None
@@ -49,7 +52,8 @@ class Reduction:
         self._result = request.case_result
 
     def run(self, given: Arguments, program: TracedProgram, traced: Callable[[Arguments], TracedProgram]) -> None:
-        """Make the arguments smaller, then the program; the case in the end has the modules after all passes."""
+        """Make the arguments smaller, then the program; the case has the modules after all passes."""
+        self._pass = _pass_of(self._evaluated(self._folder))
         refused: set[Key] = set()
         while True:
             for key, change in smaller_arguments(given):
@@ -62,9 +66,7 @@ class Reduction:
                 refused.add(key)
             else:
                 break
-        program = self._cut(program)
-        if (self._folder / SMALLER).exists():
-            self._write(program, lower_for(self._topology, program), self._folder / SMALLER, EVERY_PASS)
+        self._cut(program)
 
     def _attempt(self, make: Callable[[], tuple[Any, TracedProgram]], *, is_cut: bool = False) -> Any:
         """The candidate that is made, if it differs and there is time; a cut has to have fewer operations."""
@@ -79,27 +81,30 @@ class Reduction:
             if is_cut and operations >= self._operations > 0:
                 return None
             self._write(made[1], lowered, place)
-            if not self._differs(place):
+            if self._evaluated(place) is None:
+                return None
+            self._write(made[1], lowered, place, EVERY_PASS)
+            found = self._evaluated(place)
+            if found is None or _pass_of(found) != self._pass:
                 return None
         except Exception:  # JAX or the compiler refuses the candidate
             return None
         self._operations = operations
+        errors = [output["error"] for output in found["outputs"]]
+        self._result = errors.index(max(errors))
         shutil.rmtree(self._folder / SMALLER, ignore_errors=True)
         place.rename(self._folder / SMALLER)
         return made
 
-    def _differs(self, place: Path) -> bool:
+    def _evaluated(self, place: Path) -> dict[str, Any] | None:
+        """The validation of a case, as JSON has it; None unless it differs."""
         command = [*self._request.case_evaluator, str(place), str(EVALUATION_S)]
         done = subprocess.run(command, capture_output=True, check=True, timeout=3 * EVALUATION_S)
         try:
             *_, (found, _) = read(BytesIO(done.stdout))
         except (FrameError, ValueError):
-            return False
-        if found["status"] != "differs":
-            return False
-        errors = [output["error"] for output in found["outputs"]]
-        self._result = errors.index(max(errors))
-        return True
+            return None
+        return found if found["status"] == "differs" else None
 
     def _write(self, program: TracedProgram, lowered: Any, place: Path, passes: str | None = None) -> None:
         dump = self._workspace / "candidate"
@@ -113,21 +118,21 @@ class Reduction:
             str(place), program, lowered, executable, devices, self._request.seed, shown, gentle=self._request.gentle
         )
 
-    def _cut(self, program: TracedProgram) -> TracedProgram:
-        """The program with one result, ended and without equations as far as the difference stays."""
+    def _cut(self, program: TracedProgram) -> None:
+        """Try the program with one result, ended and without equations as far as the difference stays."""
         every = list(numbered(program.jaxpr))
-        cut, smallest = Cut(self._result), program
+        cut = Cut(self._result)
 
         def holds(candidate: Cut) -> bool:
-            nonlocal cut, smallest
+            nonlocal cut
             found = self._attempt(lambda: (candidate, cut_program(program, candidate)), is_cut=True)
             if found is not None:
-                cut, smallest = found
+                cut, _ = found
             return found is not None
 
         self._operations = 0
         if not holds(cut):
-            return program
+            return
         ends = [number for number, each in enumerate(every) if not each.lengths and each.floats]
         low, high = 0, len(ends)
         while low < high:
@@ -139,7 +144,11 @@ class Reduction:
             for start in range(0, len(numbers), size):
                 holds(cut._replace(dropped=cut.dropped | set(numbers[start : start + size])))
             size //= 2
-        return smallest
+
+
+def _pass_of(found: Mapping[str, Any] | None) -> str | None:
+    named = found and found.get("differing_pass")
+    return named["name"] if named else None
 
 
 def _changed(
