@@ -14,6 +14,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.protocol.blocks import Block, by_receiver, received
 from shardscope.inspector.capture.protocol.values import part_text
+from shardscope.inspector.capture.worker.case import _array
 from shardscope.inspector.capture.worker.inputs.arg_spec import MAX_INTEGER, concrete
 from shardscope.inspector.capture.worker.probes import digests
 from shardscope.inspector.capture.worker.program import avals, structure
@@ -214,3 +215,18 @@ def test_values_that_are_given_and_keys() -> None:
         assert len({bytes(np.asarray(each)) for each in jax.random.key_data(found).reshape(6, -1)}) == 6
     one = jax.eval_shape(lambda: jax.random.key(0))
     assert concrete(one, 1, 2).shape == ()
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float64", "uint2", "complex128", "float8_e4m3fn"])
+def test_arguments_of_a_case_have_types_of_numpy(dtype: str) -> None:
+    """The same numbers, in a type that a file of NumPy's holds."""
+    value = np.arange(4).reshape(2, 2).astype(jnp.dtype(dtype))
+    found = _array(value)
+    assert np.array_equal(found, value.astype(np.complex128))
+    assert found.dtype.kind in "biufc"
+    if value.dtype.kind in "biufc":
+        assert found.dtype == value.dtype
+    else:
+        assert found.dtype == (np.float32 if "float" in dtype else np.uint8 if "uint" in dtype else np.int8)
+    data = _array(jax.random.key(3))
+    assert np.array_equal(data, jax.random.key_data(jax.random.key(3)))
