@@ -127,6 +127,10 @@ def test_what_jax_no_longer_has_is_complained_of(change: Any) -> None:
     change(SimpleNamespace(), heard)
     assert heard.said
     assert all(each.startswith("has no ") for each in heard.said)
+    for only in ("ExecuteReplicated", "MeshExecutableFastpathData", "lower_sharding_computation", "MeshComputation"):
+        half = Heard()
+        hooks._change_programs(SimpleNamespace(**{only: SimpleNamespace(__call__=None, compile=None)}), half)  # type: ignore[arg-type]
+        assert len(half.said) == 2
 
 
 def test_arrays_meshes_and_shardings_that_a_frame_names() -> None:

@@ -164,6 +164,12 @@ def test_an_update_of_an_argument_has_its_name() -> None:
     w, gradient = np.linspace(1, 2, 64), np.cos(np.arange(64))
     (found,) = compared_with(ran(w - 0.3 * gradient, argument=w), ran(w - 0.1 * gradient, argument=w)).differs
     assert (found.argument, found.factor) == ("w", pytest.approx(3, rel=1e-2))
+    of_another_type = replace(value(w), kind="f32[8,8]")
+    one, other = value(w - 0.3 * gradient), value(w - 0.1 * gradient)
+    assert _factor_of_change(one, other, value(w)) == pytest.approx(3, rel=1e-2)
+    assert _factor_of_change(one, other, of_another_type) is None
+    assert _factor_of_change(one, other, replace(value(w), projections=None)) is None
+    assert _factor_of_change(replace(one, projections=None), other, value(w)) is None
 
 
 def test_why_runs_cannot_be_compared() -> None:

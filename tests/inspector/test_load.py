@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.capture import packed
+from shardscope.inspector.capture import dumps, packed
 from shardscope.inspector.capture.dumps import MAX_NAMES, MAX_WRAPPINGS
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture, CaptureError
@@ -390,3 +390,35 @@ def test_groups_that_are_written_out_need_no_number_of_devices(tmp_path: Path) -
     report = inspect(load(str(path)))
     assert [each.wire_bytes for each in report.collectives] == [6144, 12288]
     assert not any("unknown" in str(cell) for cell in attention(report))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (PermissionError(13, "Permission denied"), "Permission denied"),
+        (subprocess.TimeoutExpired("python", 120), "timed out after 120 s"),
+    ],
+)
+def test_why_an_interpreter_cannot_print_a_module(
+    error: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(dumps, "interpreter_with_jax", lambda python: "/usr/bin/python3")
+    monkeypatch.setattr(dumps, "run", run)
+    with pytest.raises(CaptureError) as caught:
+        dumps.text_of("module", b"ML\xefR\x0d", None)
+    assert str(caught.value).endswith(f"/usr/bin/python3 cannot print it: {reason}")
+    assert dumps.text_of("module", b"HloModule m", None) == b"HloModule m"
+
+
+@pytest.mark.parametrize(
+    ("status", "stderr", "reason"), [(1, b"first\nlast\n", "(last)"), (-11, b" \n", "(status -11)")]
+)
+def test_why_a_module_cannot_be_read(status: int, stderr: bytes, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = subprocess.CompletedProcess("python", status, b"", stderr)
+    monkeypatch.setattr(dumps, "interpreter_with_jax", lambda python: "/usr/bin/python3")
+    monkeypatch.setattr(dumps, "run", lambda *_: done)
+    with pytest.raises(CaptureError, match=re.escape(reason)):
+        dumps.text_of("module", b"ML\xefR\x0d", None)

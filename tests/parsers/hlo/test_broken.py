@@ -264,3 +264,57 @@ def test_bytes_that_are_no_text_do_not_move_places() -> None:
     assert problem.span.end <= module.source.data.index(broken) + len(broken)
     assert str(problem).encode()
     assert untold(module) == []
+
+
+UNUSUAL = """\
+HloModule m
+f{
+  p = f32[4] parameter(0)
+  z = f32[] constant(0)
+  ROOT r = f32[]reduce(p, z),
+  to_apply={
+  a = f32[/* %a = f32[] add(%b), c={ */] parameter(0)
+  b = f32[] parameter(1)
+  s = f32[] add(a, b)
+  },
+\tdimensions={0\r
+}
+}
+"""
+MANY_LINES = """\
+HloModule m
+
+%neg (
+x: f32[])
+->
+f32[] {
+  %x = f32[]
+parameter(0)
+  ROOT %y
+= f32[]
+negate(%x)
+}
+"""
+
+
+@pytest.mark.parametrize("text", [UNUSUAL, MANY_LINES])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "%broken (x: f32[]) -> f32[] {\n  %x = f32[ parameter(0\n  ROOT %y = f32[] negate(%x)\n}\n",
+        "%broken (x: f32[]) -> f32[] {\n  %x = f32[] parameter(0)\n  ROOT %y = f32[] negate(%x\n",
+    ],
+)
+def test_a_broken_computation_costs_nothing_of_those_before_it(text: str, broken: str) -> None:
+    """Whatever their layout is, of which broken texts are read by their indentation."""
+    alone = read(text)
+    assert not alone.problems
+    module = read(f"{text}\n{broken}")
+    assert module.problems
+    *before, last = module.computations
+    assert last.name == "broken"
+    for one, other in zip(alone.computations, before, strict=True):
+        assert (one.name, one.span) == (other.name, other.span)
+        assert [(each.name, each.span) for each in one.instructions] == [
+            (each.name, each.span) for each in other.instructions
+        ]

@@ -75,6 +75,8 @@ def test_its_stack_frames(module: HloModule) -> None:
     assert outer == Frame("/a.py", "<module>", 10, 11, 4, 6)
     assert module.frames(1) == (outer,)
     assert module.frames(0) == module.frames(99) == ()
+    (unframed,) = parse_module(Source("x", TEXT.replace(" stack_frame_id=2", "").encode())).with_opcode({"call"})
+    assert (unframed.metadata is not None, unframed.frames) == (True, ())
     # A frame whose location is missing is there, but nowhere.
     assert [frame.line for frame in module.frames(3)] == [0]
 

@@ -65,6 +65,7 @@ def test_nesting_ends_somewhere() -> None:
         read_type("(" * 100_000)
     # Parentheses in layouts are not nested in each other.
     wide = f"({', '.join(['f32[8]{0:T(8)(2)}'] * 500)})"
+    assert parse_type(wide) == TupleShape((ArrayShape("f32", (8,), "{0:T(8)(2)}"),) * 500)
     assert str(parse_type(wide)) == wide
 
 
