@@ -308,11 +308,12 @@ def _eigh_of_quadrants(operation: Operation) -> Meaning:
 
 
 def _eigenvectors(x: Array) -> tuple[Array, Array]:
-    """Eigenvectors with one of their two signs, and eigenvalues; where these are alike, the vectors are not known."""
+    """Eigenvectors with one of their two signs, and eigenvalues; where these are alike, the vectors are NaN."""
     values, vectors = np.linalg.eigh(x)
-    scale = np.abs(values).max(initial=0)
-    if (np.diff(values) <= ALIKE * scale).any():
-        raise NotEvaluatedError("eigenvectors of equal eigenvalues are any of a space")
+    apart = np.diff(values) > ALIKE * np.abs(values).max(-1, keepdims=True, initial=0)
+    ends = np.ones((*values.shape[:-1], 1), bool)
+    is_known = np.concatenate([ends, apart], -1) & np.concatenate([apart, ends], -1)
+    vectors = np.where(is_known[..., None, :], vectors, np.nan)
     marks = np.random.default_rng(0).uniform(0.5, 1.5, values.shape[-1]) @ vectors
     return vectors * np.where(marks < 0, -1, 1)[..., None, :], values
 
@@ -408,6 +409,7 @@ CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
     "InvertDiagBlocksUpperTriangular": _inverted(np.triu),
     "LuDecomposition": _lu,
     "LuDecompositionBlock": _lu,
+    "LuRealDecompositionBlock": _lu,
     "ProductOfElementaryHouseholderReflectors": _reflections,
     "Qr": _qr,
     "QrDecompositionBlock": _qr,

@@ -17,7 +17,7 @@ from ..capture.protocol.events import StackFrame
 from ..experiments.edited import applied
 from ..ir.program import Program, file_on_disk
 from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
-from . import function_rules, mesh_sizes, modes, partitioning, placement, renamed, script_specs, sizes
+from . import closed_over, function_rules, mesh_sizes, modes, partitioning, placement, renamed, script_specs, sizes
 from .candidates import Candidate, Reason
 from .failed import Failed
 from .problem import Problem
@@ -39,6 +39,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (script_specs.UNKNOWN, script_specs.explain_unknown),
     (script_specs.NOT_MANUAL, script_specs.explain_unknown),
     (script_specs.NO_MESH, script_specs.explain_no_mesh),
+    (script_specs.NONE, script_specs.explain_none),
     (script_specs.TREE, script_specs.explain_length),
     (script_specs.TREE_LENGTH, script_specs.explain_length),
     (script_specs.TREE_KEYS, script_specs.explain_keys),
@@ -46,6 +47,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (placement.TWICE, placement.explain_donated_twice),
     (placement.DELETED, placement.explain_deleted),
     (placement.REQUIRED, placement.explain_required),
+    (closed_over.CLOSED, closed_over.explain_closed_over),
     (modes.NOT_EXPLICIT, modes.explain_not_explicit),
     (modes.ASSERTED, modes.explain_asserted),
     (modes.MANUAL, modes.explain_manual),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, Placed, extent, instead, together, wrapped
@@ -57,6 +57,8 @@ TREE_KEYS = re.compile(
     r"symmetric difference on key sets is\s*(?P<missing>.*)",
     re.DOTALL,
 )
+
+NONE = re.compile(r"One of (?P<what>\w+) arguments got sharding None which is not allowed")
 
 ROLES = (
     ("data", "dp", "batch", "fsdp", "replica", "ddp", "d", "x"),
@@ -143,6 +145,33 @@ def _at_helper(problem: Problem, length: int, title: str) -> Iterator[Candidate]
 def _used(problem: Problem) -> list:  # type: ignore[type-arg]
     tops = [{node.id for node in ast.walk(top) if isinstance(node, ast.Name)} for _, top in problem.expressions[:2]]
     return [each for names in tops for each in problem.arguments if each.root in names]
+
+
+def explain_none(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a leaf without a sharding, and give it that of a value that each device has whole."""
+    candidates = []
+    for file, call in problem.calls(said["what"]):
+        tree = None if len(call.args) < 2 else problem.followed(file, call.args[1])
+        within = () if tree is None else tuple(ast.walk(tree))
+        shardings = [problem.followed(file, each) for each in within if isinstance(each, ast.Name | ast.Call)]
+        meshes = [
+            ast.unparse(each.args[0])
+            for each in shardings
+            if isinstance(each, ast.Call) and name_of(each.func) == "NamedSharding" and each.args
+        ]
+        whole = f"{problem.spec_name}()"
+        text = f"{problem.named('NamedSharding')}({meshes[0]}, {whole})" if meshes else whole
+        places = [(file, each) for each in within if isinstance(each, ast.Constant) and each.value is None]
+        leaves = [each for each in places if not any(each[1] in call.args for call in _calls_in(within))]
+        if tree is not None and leaves and leaves[0][1] is not tree:
+            edits = together(*(instead(each, text) for each in leaves))
+            candidates.append(Candidate(f"replicate what has no sharding: {text}", edits))
+    step = StoryStep(f"each leaf of {said['what']} needs a sharding: None is none", problem.place)
+    return Reason(f"a leaf has None as its sharding in {said['what']}", "", (step,), tuple(candidates))
+
+
+def _calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    return (each for each in nodes if isinstance(each, ast.Call))
 
 
 def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from jax import Array
 from shardscope.inspector.evaluate.compare import results_of
-from shardscope.inspector.evaluate.errors import NotEvaluatedError
 from shardscope.inspector.evaluate.interpreter import Interpreter
 
 pytestmark = pytest.mark.once
@@ -33,6 +32,7 @@ CALLS: dict[str, tuple[str, Callable[[Array], tuple[Array, ...]]]] = {
     "Cholesky": ("f32[2,4,4]", lambda x: (jax.numpy.linalg.cholesky(_symmetric(x)),)),
     "InvertDiagBlocksLowerTriangular": ("f32[2,4,4]", lambda x: (jax.numpy.linalg.inv(jax.numpy.tril(x)),)),
     "InvertDiagBlocksUpperTriangular": ("f32[2,4,4]", lambda x: (jax.numpy.linalg.inv(jax.numpy.triu(x)),)),
+    "LuRealDecompositionBlock": ("(f32[2,4,4], s32[2,4], s32[2,4])", lambda x: jax.lax.linalg.lu(x)),
     "LuDecompositionBlock": ("(f32[2,4,4], s32[2,4], s32[2,4])", lambda x: jax.lax.linalg.lu(x)),
 }
 
@@ -89,9 +89,12 @@ def test_eigenvectors_of_quadrants(size: int) -> None:
     np.testing.assert_allclose(rows @ rows.T, np.eye(8), atol=1e-5)
 
 
-def test_equal_eigenvalues_are_not_evaluated() -> None:
-    with pytest.raises(NotEvaluatedError, match="equal eigenvalues"):
-        _called("Eigh", np.eye(4, dtype=np.float32), results="(f32[4,4], f32[4])")
+def test_vectors_of_equal_eigenvalues_are_not_known() -> None:
+    x = np.diag(np.array([1, 2, 2, 5], np.float32))
+    vectors, values = _called("Eigh", x, results="(f32[4,4], f32[4])")
+    np.testing.assert_allclose(values, [1, 2, 2, 5])
+    np.testing.assert_allclose(vectors[:, [0, 3]], np.eye(4)[:, [0, 3]])
+    assert np.isnan(vectors[:, 1:3]).all()
 
 
 def test_the_compact_form_of_reflections() -> None:

@@ -16,4 +16,4 @@ def body(block):
     return block @ w
 
 
-print(jax.jit(jax.shard_map(body, in_specs=P("s"), out_specs=P("s", None)))(x))
+print(jax.jit(jax.shard_map(body, in_specs=P("s"), out_specs=P("s")))(x))
