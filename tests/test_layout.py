@@ -288,7 +288,7 @@ CEILINGS = {
     "inspector/selection": 380,
     "inspector/shardings": 3420,
     "inspector/targets": 360,
-    "inspector/trace_errors": 4210,
+    "inspector/trace_errors": 4_330,
     "inspector/traces": 920,
     "inspector/values": 380,
     "inspector/variance": 490,
