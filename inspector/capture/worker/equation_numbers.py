@@ -23,8 +23,8 @@ from .program.structure import bodies
 _MARK = re.compile(r"/~eq\d+\.\d+~|~eq\d+\.\d+~/?")
 _NUMBERS = re.compile(r"~eq(\d+)\.(\d+)~")
 
-LOWERINGS = (("jax._src.pjit", "_pjit_lower"), ("jax._src.interpreters.pxla", "_cached_lowering_to_hlo"))
-"""The caches of what JAX has lowered, by jaxpr (JAX 0.7 to 0.12)."""
+LOWERINGS = ("pjit", "interpreters.pxla", "interpreters.partial_eval", "state.discharge", "ad_checkpoint")
+"""Modules of `jax._src` whose caches have what JAX makes of jaxprs to lower them (JAX 0.7 to 0.12)."""
 
 
 @contextmanager
@@ -33,8 +33,9 @@ def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
 
     A jaxpr that is there twice has the numbers of its first place. What was lowered before is lowered again.
     """
-    for module, name in LOWERINGS:
-        getattr(getattr(sys.modules.get(module), name, None), "cache_clear", lambda: None)()
+    for module in filter(None, (sys.modules.get(f"jax._src.{name}") for name in LOWERINGS)):
+        for cache in [each for each in vars(module).values() if hasattr(each, "cache_clear")]:
+            cache.cache_clear()
     before: list[tuple[Any, Any]] = []
     problem = None
     try:
