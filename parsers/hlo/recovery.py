@@ -240,11 +240,11 @@ class _Body:
     def section(self, body_end: int, end: int) -> Section:
         """All of it, as it ends there."""
         self.end_statement()
-        if self.outer:
-            self.outer.take_nested(Span(self.header.start(), end))
         name, is_entry = self.header["name"] or b"", self.header["entry"] is not None
         start = self.header.start("entry" if is_entry else "name" if name else 0)
         start -= self.data[start - 1 : start] == b"%"
         place, body = Span(start, end), Span(self.header.end(), body_end)
+        if self.outer:
+            self.outer.take_nested(place)
         statements, nested = tuple(self.statements), tuple(self.nested)
         return Section(name.decode(), is_entry, place, body, statements, nested, is_nested=self.outer is not None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.hlo import HloModule, parse_module
@@ -318,3 +321,41 @@ def test_a_broken_computation_costs_nothing_of_those_before_it(text: str, broken
         assert [(each.name, each.span) for each in one.instructions] == [
             (each.name, each.span) for each in other.instructions
         ]
+
+
+NESTED = """\
+HloModule m
+
+ENTRY e {
+  p = f32[4] parameter(0)
+  z = f32[] constant(0)
+  r = f32[] reduce(p, z), dimensions={0}, to_apply={
+    a = f32[] parameter(0)
+    b = f32[] parameter(1)
+    ROOT s = f32[] add(a, b)
+  }
+  c = f32[] copy(r)
+  ROOT n = f32[] negate(c)
+}
+"""
+
+
+@pytest.mark.parametrize("tail", ["", "{", "(", '"', "}", ")"])
+@pytest.mark.parametrize(
+    "text", [PRINTED, re.sub("(?m)^  ", "    ", PRINTED), NESTED], ids=["printed", "deep", "nested"]
+)
+def test_wherever_a_line_is_cut_the_others_are_there(text: str, tail: str) -> None:
+    """Behind its equals sign, with something that is opened or closed there."""
+
+    def found_in(text: str) -> Counter[str]:
+        return Counter(each.name for computation in read(text).computations for each in computation.instructions)
+
+    lines = text.splitlines()
+    every = found_in(text)
+    for number, line in enumerate(lines):
+        head = re.match(r"\s+(?:ROOT )?%?(\w+) =", line)
+        if head is None or line.endswith("{"):
+            continue
+        for cut in range(head.end(), len(line), 3):
+            changed = "\n".join([*lines[:number], line[:cut] + tail, *lines[number + 1 :]])
+            assert not every - found_in(changed + "\n") - Counter([head[1]]), changed
