@@ -277,7 +277,7 @@ CEILINGS = {
     "inspector/cost": 1650,
     "inspector/dataflow": 1850,
     "inspector/diff": 2150,
-    "inspector/evaluate": 3_450,
+    "inspector/evaluate": 3_470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 1770,
     "inspector/findings": 8060,

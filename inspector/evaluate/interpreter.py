@@ -89,6 +89,8 @@ class Interpreter:
         self._roots: dict[str, str] = {}
         self._simple: dict[str, str | None] = {}
         self._constants: dict[int, Value] = {}
+        self._begun: dict[str, str] = {}
+        """Computations of asynchronous calls that get their operands later, by the names of their starts."""
         self._borders: Borders | None = None
         self.doubtful: NotEvaluatedError | None = None
         """The first instruction whose result had another shape than its type, and was replaced by unwritten memory."""
@@ -260,6 +262,9 @@ class Interpreter:
             callees = instruction.callees.get("calls") or instruction.callees.get("to_apply")
             if not callees:
                 raise NotEvaluatedError(f"{opcode} without a computation")
+            if opcode.endswith("-start") and not operands and self._takes(callees[0]):
+                self._begun[instruction.name] = callees[0]
+                return [()] * devices
             return self._call(callees[0], operands, constant)
         if opcode == "while":
             return self._loop(instruction, operands[0])
@@ -280,6 +285,8 @@ class Interpreter:
             return self._slices.begin(operation, operands[0])
         if opcode == "recv-done":
             return self._slices.received(operation)
+        if opcode.endswith("-update") and len(operands) > 1:
+            return self._call(self._begun[step.references[0].name], operands[1:], constant[1:])
         if opcode.endswith(("-done", "-update")):
             return operands[0]
         if opcode == "partition-id":
@@ -294,6 +301,9 @@ class Interpreter:
             self._borders = self._borders or Borders(mesh_of(self.module, devices))
             return self._borders.cross(target_of(operation), operation, operands)
         return self._local(step, opcode, operation, operands)
+
+    def _takes(self, name: str) -> bool:
+        return any(each.opcode == "parameter" for each in self._steps(name))
 
     def _local(self, step: _Step, opcode: str, operation: Operation, operands: list[OnDevices]) -> OnDevices:
         """Each device by itself; what all of them share is computed once."""

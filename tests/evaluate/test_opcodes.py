@@ -43,3 +43,32 @@ def test_opcodes(folder: Path, stage: str) -> None:
         except (NotEvaluatedError, AssertionError) as error:
             failed[name] = f"{getattr(error, 'place', '')} {error}"[:300]
     assert not failed
+
+
+ASYNCHRONOUS = """HloModule m
+
+%sum (x: f32[4], y: f32[4]) -> f32[4] {{
+  %x = f32[4] parameter(0)
+  %y = f32[4] parameter(1)
+  ROOT %add = f32[4] add(%x, %y)
+}}, execution_thread="sparsecore"
+
+ENTRY %main (a: f32[4], b: f32[4]) -> f32[4] {{
+  %a = f32[4] parameter(0)
+  %b = f32[4] parameter(1)
+  {calls}
+  ROOT %done = f32[4] call-done(%last)
+}}
+"""
+STARTED = (
+    '%last = ((f32[4], f32[4]), f32[4]) call-start(%a, %b), async_execution_thread="sparsecore", to_apply=%sum',
+    '%begun = ((), (), s32[]) call-start(), async_execution_thread="sparsecore", to_apply=%sum\n'
+    "  %last = ((f32[4], f32[4]), f32[4]) call-update(%begun, %a, %b)",
+)
+
+
+@pytest.mark.parametrize("calls", STARTED)
+def test_an_asynchronous_call_takes_its_operands_at_the_start_or_later(calls: str) -> None:
+    a, b = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    (found,) = Interpreter(ASYNCHRONOUS.format(calls=calls), 1).run([[a], [b]])
+    np.testing.assert_array_equal(found, [1, 2, 3, 4])
