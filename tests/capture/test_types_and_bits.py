@@ -49,6 +49,9 @@ def test_small_values_are_compared_as_they_are() -> None:
     value = jnp.arange(digests.MAX_MOVED // 16, dtype=jnp.float32)
     assert np.array_equal(np.asarray(digests.comparable(value, 4)), np.asarray(value))
     assert digests.comparable(value, 5).shape == (2,)
+    for number in (3, 2.5, True, np.float32(4)):
+        assert digests.comparable(number, 1) == number
+        assert digests.plain(number).dtype == jnp.asarray(number).dtype
     key = jax.random.key(3)
     assert np.array_equal(np.asarray(digests.comparable(key, 1)), np.asarray(jax.random.key_data(key)))
 

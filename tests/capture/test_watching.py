@@ -206,3 +206,20 @@ def test_sizes_of_axes(size: str, is_one: bool) -> None:
     else:
         with pytest.raises(UsageError):
             _sizes("", f"x:2,y:{size}")
+
+
+def test_each_process_has_the_variables_of_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a seed of hashes of its own, as on hosts, where the user sets none."""
+    options = TraceOptions(coordinator="127.0.0.1:8476", processes=4, rank=2)
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    found = several._launcher_variables(options)
+    assert (found["MASTER_ADDR"], found["MASTER_PORT"], found["RANK"], found["WORLD_SIZE"]) == (
+        "127.0.0.1",
+        "8476",
+        "2",
+        "4",
+    )
+    assert found["JAX_COORDINATOR_ADDRESS"] == options.coordinator
+    assert found["PYTHONHASHSEED"] == "3"
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    assert "PYTHONHASHSEED" not in several._launcher_variables(options)
