@@ -103,6 +103,11 @@ def from_columns_to_rows(a):
     return lax.with_sharding_constraint(columns * 2, NamedSharding(mesh, P("x")))
 """,
     """
+def thrown_away(a):
+    lax.with_sharding_constraint(a, NamedSharding(mesh, P("y")))
+    return jnp.cos(a * 14)
+""",
+    """
 def of_seventeen(a):
     return lax.with_sharding_constraint(jnp.zeros((17, 8)) + a[0], NamedSharding(mesh, P("x")))
 """,

@@ -82,12 +82,18 @@ def _is_large(value: ShardedValue) -> bool:
     return len(value.type.shape or ()) > 1 and (value.type.elements or 0) >= MIN_SPLIT_ELEMENTS
 
 
+def _is_split(value: ShardedValue) -> bool:
+    return value.sharding is not None and bool(value.sharding.sharded)
+
+
 def _found(report: Report, values: list[ShardedValue], axis: str, size: int, state: State) -> Finding:
-    values = sorted(values, key=lambda each: -(each.type.bytes or 0))
+    values = sorted(values, key=lambda each: (_is_split(each), -(each.type.bytes or 0)))
     first, rows = values[0], (values[0].type.shape or (0,))[0]
     names, verb = with_more(first.name, len(values)), "are" if len(values) > 1 else "is"
     divides = f", whose {rows} rows do not divide by {size}," if state == "whole" and rows % size else ""
-    message = f"{names}{divides} {verb} {'gathered' if state == 'gathered' else 'whole'} on every device"
+    how = "gathered on every device" if state == "gathered" else "whole on every device"
+    how = f"not split over {axis}" if state != "gathered" and any(map(_is_split, values)) else how
+    message = f"{names}{divides} {verb} {how}"
     spec = sharding_words(report, f"P({axis!r})")
     fix = f"place it as {spec}, by jax.device_put or jit's in_shardings"
     if divides:

@@ -64,6 +64,25 @@ def gathered_anew(a):
     return lax.scan(lambda c, _: (jnp.tanh(c @ lax.all_gather(c, "x", tiled=True)[:8]), None), a, None, 5)[0]
 
 
+@programs.found_by("SS39")
+def thrown_away(a):
+    along(a, "y")
+    return jnp.cos(a)
+
+
+@programs.found_by("SS39")
+@rows
+def sum_thrown_away(a):
+    lax.psum(a, "x")
+    return jnp.cos(a)
+
+
+@programs.found_by()
+def constrained_anew(a):
+    b = along(a, "y", None)
+    return jnp.cos(b)
+
+
 @programs.found_by("SS19")
 @rows
 def chain(a):

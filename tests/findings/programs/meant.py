@@ -15,7 +15,7 @@ import shardscope
 mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
 rows, columns, whole = (NamedSharding(mesh, P(*spec)) for spec in (("data",), (None, "data"), ()))
 X, Y = np.ones((64, 256), np.float32), np.ones((64, 128), np.float32)
-RULES = ("SS32", "SS33", "SS34", "SS35", "SS36", "SS37")
+RULES = ("SS32", "SS33", "SS34", "SS35", "SS36", "SS37", "SS39")
 
 
 def init():
@@ -50,6 +50,20 @@ def zeros_of(p):
 
 def constrained(p, x, y):
     return sgd(p, *(jax.lax.with_sharding_constraint(each, rows) for each in (x, y)))
+
+
+def discarded(p, x, y):
+    jax.lax.with_sharding_constraint(p, rows)
+    return sgd(p, x, y)
+
+
+def split(value):
+    return jax.lax.with_sharding_constraint(value, rows)
+
+
+def discarded_by_helper(p, x, y):
+    split(x)
+    return sgd(p, split(x), y)
 
 
 def microbatches(p, xs, ys):
@@ -113,6 +127,8 @@ CASES = {
     "weights closed over": ("SS36", "sharded['w1']", of_weights, (x,)),
     "vectors of an object": ("SS36", "self.vectors", jax.jit(Index().scores), (x,)),
     "pinned": ("SS37", "result['w1']", jax.jit(sgd, out_shardings=whole), (sharded, x, y)),
+    "discarded constraint": ("SS39", "p", jax.jit(discarded), (copied, x, y)),
+    "discarded by a helper": ("SS39", "x", jax.jit(discarded_by_helper), (copied, x, y)),
     # the same as they should be
     "data parallel": ("", "", jax.jit(sgd), (copied, x, y)),
     "fsdp": ("", "", jax.jit(sgd, out_shardings=rows), (sharded, x, y)),
