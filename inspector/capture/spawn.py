@@ -152,6 +152,8 @@ def _captures(
                 if cancellation.cancelled:
                     return
                 if attempt.wanted is None and not attempt.is_too_late:
+                    if latest.failure is not None:
+                        latest = replace(latest, failure=replace(latest.failure, devices=devices))
                     yield latest
         if attempt.is_too_late:
             WARMTH.enabled = False

@@ -42,7 +42,8 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
         return None if found.failure is not None else inspect(found)
 
     subject = report.capture.subject
-    devices = subject.device_count if subject is not None else request.devices or parse_target(request.target).devices
+    devices = failure.devices or request.devices or parse_target(request.target).devices
+    devices = subject.device_count if subject is not None else devices
     command = Command(
         os.path.realpath(os.path.join(request.directory or os.getcwd(), place)),
         request.argv,

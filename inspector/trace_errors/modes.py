@@ -79,7 +79,7 @@ def explain_asserted(problem: Problem, said: re.Match[str]) -> Reason:
             leaf = f"jax.sharding.reshard(leaf, {sharding}) if isinstance(leaf, jax.Array) else leaf"
             trees.append(instead((file, call), f"jax.tree.map(lambda leaf: {leaf}, {tree})"))
     candidates = [
-        Candidate("reshard the value: with explicit axes a constraint only compares", together(*edits))
+        Candidate("reshard the value: a constraint does not reshard over explicit axes", together(*edits))
         for edits in (own[:1], own, trees[:1], trees)
         if edits
     ]

@@ -56,6 +56,17 @@ def test_needed_only_by_the_function(captured: Captured) -> None:
     assert len(capture.subject.device_assignment) == 16 if capture.subject else False
 
 
+def test_a_failure_says_on_how_many_devices_it_was(captured: Captured) -> None:
+    capture = captured("""
+        import jax
+        mesh = jax.make_mesh((10,), ("x",))
+        def fn():
+            raise ValueError(f"of {mesh.size}")
+    """)
+    assert capture.failure is not None
+    assert (capture.failure.said, capture.failure.devices) == ("of 10", 10)
+
+
 def test_the_number_that_was_asked_for(captured: Captured) -> None:
     assert device_count(captured(MESH.format(mesh=""), devices=5, live=False)) == 5
 

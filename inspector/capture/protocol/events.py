@@ -268,7 +268,7 @@ class Failure:
     devices), `function` (the user's code or its compilation raised), `died` (the process ended by itself, by a signal
     or a limit). `details` is the traceback with JAX's own frames folded, or the process's last words; `hint` is what
     to do next. `said` is the exception's own text, `type` is its class, and `stack` are the user's frames, innermost
-    first.
+    first. `devices` is the number of fake devices, if it was chosen.
     """
 
     kind: Literal["usage", "function", "died"]
@@ -280,6 +280,7 @@ class Failure:
     stack: tuple[StackFrame, ...] = ()
     since: float = 0.0
     type: str = ""
+    devices: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
