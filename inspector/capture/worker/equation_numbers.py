@@ -27,15 +27,19 @@ LOWERINGS = ("pjit", "interpreters.pxla", "interpreters.partial_eval", "state.di
 """Modules of `jax._src` whose caches have what JAX makes of jaxprs to lower them (JAX 0.7 to 0.12)."""
 
 
+def forget_lowerings() -> None:
+    """Have JAX lower again what the script has lowered, which has no numbers; a script that goes on compiles again."""
+    for module in filter(None, (sys.modules.get(f"jax._src.{name}") for name in LOWERINGS)):
+        for cache in [each for each in vars(module).values() if hasattr(each, "cache_clear")]:
+            cache.cache_clear()
+
+
 @contextmanager
 def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
     """The equations of these jaxprs have their numbers; gives what is in the way of that in this JAX, if anything is.
 
-    A jaxpr that is there twice has the numbers of its first place. What was lowered before is lowered again.
+    A jaxpr that is there twice has the numbers of its first place.
     """
-    for module in filter(None, (sys.modules.get(f"jax._src.{name}") for name in LOWERINGS)):
-        for cache in [each for each in vars(module).values() if hasattr(each, "cache_clear")]:
-            cache.cache_clear()
     before: list[tuple[Any, Any]] = []
     problem = None
     try:

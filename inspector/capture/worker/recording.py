@@ -19,7 +19,7 @@ from ..protocol.events import ClosedOver, Memory
 from ..protocol.request import PROBES, Request, UsageError, split_function
 from ..protocol.stages import PASSES
 from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, WAITING, diverted
-from . import failures, waiting
+from . import equation_numbers, failures, waiting
 from .channel import Channel, error_text
 from .failures import OLDEST_JAX
 from .inputs import callables, resharded, wrappers
@@ -107,6 +107,7 @@ def record(
         passes = EVERY_PASS if request.passes or request.case_passes else PASSES
         wanted = (request.seed, request.gentle, request.case_passes)
         case = None if request.case is None else CaseRequest(request.case, *wanted)
+        equation_numbers.forget_lowerings()
         compiled = send_compiled(program, table, subject, channel, workspace, topology, passes, case)
         if request.case_evaluator:
             from .reduction.reduce import Reduction  # few programs differ

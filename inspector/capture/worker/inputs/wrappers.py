@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax._src import pjit
 
+from ...protocol.events import UPDATED
 from ..own_jit import jax_jit
 from .paths import path_text, without_only_indices
 
@@ -158,7 +159,7 @@ def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int,
     for path, _ in jax.tree_util.tree_flatten_with_path(results)[0]:
         side, rest = getattr(path[0], "idx", None) if path else None, path_text(path[1:])
         if is_triple and library == "flax" and side == 0 and paths.get(rest):
-            names.append(f"updated {paths[rest][0]}")
+            names.append(UPDATED + paths[rest][0])
         elif is_triple and (library, side) in (("flax", 2), ("equinox", 1)):
             names.append(f"result{rest}")
         elif is_triple and (library, side) == ("equinox", 0):
