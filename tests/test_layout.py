@@ -273,7 +273,7 @@ CEILINGS = {
     "inspector/catalog": 480,
     "inspector/check": 290,
     "inspector/collectives": 2350,
-    "inspector/communication": 810,
+    "inspector/communication": 815,
     "inspector/cost": 1650,
     "inspector/dataflow": 1850,
     "inspector/diff": 2150,

@@ -11,6 +11,7 @@ from ...parsers.errors import ShardscopeError
 from ...parsers.record import Record
 from ...parsers.source import Source
 from .protocol.events import ABSTRACT as ABSTRACT
+from .protocol.events import UPDATED as UPDATED
 from .protocol.events import WAITS as WAITS
 from .protocol.events import Device as Device
 from .protocol.events import Failure as Failure

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from ..capture.model import UPDATED
 from ..catalog.spellings import PARAMETERS
 from ..collectives.context import context_of
 from ..ir.program import Program
@@ -60,6 +61,7 @@ def argument_kinds(
     """
     trained, trains = weights_of(program), context_of(program).differentiated
     returned = {jax_type(value.type) for value in program.capture.outputs}
+    held = {value.path.removeprefix(UPDATED) for value in program.capture.outputs if value.path.startswith(UPDATED)}
     known: list[tuple[tuple[str, ...], ShardedValue]] = []
     paths = {each.name: tuple(steps_of(each.name)) for each in arguments}
     for each in sorted(arguments, key=lambda each: not _CONTAINER.match("".join(paths[each.name]))):
@@ -67,7 +69,7 @@ def argument_kinds(
         if not trains:
             yield "parameters" if steps and each.type not in returned else "data", each, None
             continue
-        if each.name not in trained:
+        if each.name not in trained | held:
             yield "data", each, None
             continue
         # Moments have the path of their parameter in its container behind their own, and come after it.

@@ -162,6 +162,10 @@ class Equations:
     numbers: bytes
 
 
+UPDATED = "updated "
+"""Before the path of a result that an argument holds from then on, as modules of `nnx.jit` do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """An argument or a result of the captured function.
