@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -50,10 +51,12 @@ class Reduction:
         self._deadline = time.monotonic() + request.case_seconds
         self._operations = 0
         self._result = request.case_result
+        self._pass: str | None = None
 
     def run(self, given: Arguments, program: TracedProgram, traced: Callable[[Arguments], TracedProgram]) -> None:
         """Make the arguments smaller, then the program; the case has the modules after all passes."""
-        self._pass = _pass_of(self._evaluated(self._folder))
+        with suppress(subprocess.SubprocessError):  # it takes too long: the first candidate's pass counts
+            self._pass = _pass_of(self._evaluated(self._folder))
         refused: set[Key] = set()
         while True:
             for key, change in smaller_arguments(given):
@@ -85,13 +88,12 @@ class Reduction:
                 return None
             self._write(made[1], lowered, place, EVERY_PASS)
             found = self._evaluated(place)
-            if found is None or _pass_of(found) != self._pass:
+            if found is None or self._pass not in (None, _pass_of(found)):
                 return None
         except Exception:  # JAX or the compiler refuses the candidate
             return None
-        self._operations = operations
-        errors = [output["error"] for output in found["outputs"]]
-        self._result = errors.index(max(errors))
+        self._operations, self._pass = operations, _pass_of(found)
+        self._result = max(enumerate(found["outputs"]), key=lambda each: each[1]["error"])[0]
         shutil.rmtree(self._folder / SMALLER, ignore_errors=True)
         place.rename(self._folder / SMALLER)
         return made
@@ -125,10 +127,9 @@ class Reduction:
 
         def holds(candidate: Cut) -> bool:
             nonlocal cut
-            found = self._attempt(lambda: (candidate, cut_program(program, candidate)), is_cut=True)
-            if found is not None:
-                cut, _ = found
-            return found is not None
+            is_held = self._attempt(lambda: (candidate, cut_program(program, candidate)), is_cut=True) is not None
+            cut = candidate if is_held else cut
+            return is_held
 
         self._operations = 0
         if not holds(cut):
@@ -147,8 +148,7 @@ class Reduction:
 
 
 def _pass_of(found: Mapping[str, Any] | None) -> str | None:
-    named = found and found.get("differing_pass")
-    return named["name"] if named else None
+    return found["differing_pass"]["name"] if found and found.get("differing_pass") else None
 
 
 def _changed(
