@@ -15,7 +15,7 @@ from .protocol import bootstrap
 DEFAULT_DEVICES = 8
 """Fake CPU devices to begin with: enough for most meshes, and quick to make."""
 
-THREADS = 256
+THREADS = 64
 """Threads of XLA for CPUs: with as many as devices, programs that a script runs ahead may take all and wait forever."""
 
 TIMEOUT_S = 60.0
