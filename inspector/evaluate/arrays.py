@@ -373,13 +373,12 @@ def lower_factor(x: Array) -> Array:
 
 def triangular_solve(operation: Operation) -> Meaning:
     """`triangular-solve`: of a·x = b, or x·a = b."""
-    told = {"true": True, "false": False}
-    return solve_of({key: told.get(text, text) for key, text in operation.attributes.items()}, operation.dtype)
+    return solve_of(operation.attributes, operation.dtype)
 
 
 def solve_of(options: Mapping[str, Any], dtype: str) -> Meaning:
-    """The solution of a triangular system, by XLA's `TriangularSolveOptions`."""
-    is_left, is_lower, is_unit = (options.get(key, False) for key in ("left_side", "lower", "unit_diagonal"))
+    """The solution of a triangular system, by XLA's `TriangularSolveOptions`: attributes, or a backend's JSON."""
+    is_left, is_lower, is_unit = (options.get(key) in ("true", True) for key in ("left_side", "lower", "unit_diagonal"))
     form = options.get("transpose_a", "NO_TRANSPOSE")
 
     def solved(a: Array, b: Array) -> Array:

@@ -21,7 +21,7 @@ from .operation import Meaning, Operation, integers
 from .windows import convolved, labels_of, window_of
 
 ALIKE = 1e-6
-"""Distance of eigenvalues, of the largest, below which their eigenvectors are not told apart."""
+"""Distance of eigenvalues, of the largest, below which their eigenvectors are any of a space."""
 
 Signature = tuple[str, tuple[str, ...], tuple[str, ...]]
 """The target of a call, and the types of its operands and results, without layouts."""
@@ -295,7 +295,7 @@ def _eigh_of_quadrants(operation: Operation) -> Meaning:
     """
 
     def solved(top: Array, right: Array, left: Array, bottom: Array) -> Value:
-        whole = np.concatenate([np.concatenate([top, right], -1), np.concatenate([left, bottom], -1)], -2)
+        whole = np.block([[top, right], [left, bottom]])
         size = whole.shape[-1]
         known = size - int(not whole[..., -1, :].any() and not whole[..., -1].any())
         vectors, values = np.zeros_like(whole), np.zeros_like(whole[..., 0])
@@ -400,8 +400,8 @@ CALLS: Mapping[str, Callable[[Operation], Meaning]] = {
     **dict.fromkeys(("__cublas$gemm", "__cublas$lt$matmul"), _gemm),
     **dict.fromkeys(("mhlo.erf", "chlo.erf"), _erf),
     "ApproxTopK": _approximate,
-    "CompactWyHelper": _compact_wy,
     "Cholesky": lambda _: arrays.lower_factor,
+    "CompactWyHelper": _compact_wy,
     "ConcatBitcast": _concatenated,
     "Eigh": _eigh,
     "EighTpu": _eigh_of_quadrants,

@@ -6,15 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ..findings.fixes.calls import name_of
+from ..findings.fixes.calls import binds
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..report import Edit, StoryStep
 from .candidates import Candidate, Reason
+from .functions import Function, maps, shard_map_calls
 from .problem import ARRAYS, Argument, Problem
 
 CLOSED = re.compile(r"Closing over inputs to shard_map where the input is sharded on `Explicit` axes")
-
-_Body = ast.FunctionDef | ast.Lambda
 
 
 def explain_closed_over(problem: Problem, said: re.Match[str]) -> Reason:
@@ -22,7 +21,7 @@ def explain_closed_over(problem: Problem, said: re.Match[str]) -> Reason:
     names = {node.id for _, top in problem.expressions[:1] for node in ast.walk(top) if isinstance(node, ast.Name)}
     arrays = [each for each in problem.arguments if each.kind in ARRAYS and each.name in names]
     bodies = list(_bodies(problem))
-    outside = [each for each in arrays if not any(each.name in _bound(body) for _, body, _ in bodies)]
+    outside = [each for each in arrays if not any(binds(body, each.name) for _, body, _ in bodies)]
     named = outside[0].name if outside else ""
     candidates = []
     for array in outside:
@@ -35,30 +34,15 @@ def explain_closed_over(problem: Problem, said: re.Match[str]) -> Reason:
     )
 
 
-def _bodies(problem: Problem) -> Iterator[tuple[str, _Body, ast.Call]]:
+def _bodies(problem: Problem) -> Iterator[tuple[str, Function, ast.Call]]:
     """The functions that shard_maps map, each with the call of shard_map, or the decorator."""
-    named = {(file, node.name): node for file, node in problem.nodes if isinstance(node, ast.FunctionDef)}
-    for file, call in problem.calls("shard_map", "smap"):
-        for body in call.args[:1]:
-            found = body if isinstance(body, ast.Lambda) else named.get((file, name_of(body)))
-            if found is not None:
-                yield file, found, call
-    for (file, _), node in named.items():
-        for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and "shard_map" in ast.unparse(decorator.func) + _first(decorator):
-                yield file, node, decorator
+    for file, call in shard_map_calls(problem.calls("shard_map", "partial")):
+        for at, node in problem.nodes:
+            if at == file and isinstance(node, Function) and maps(call, node):
+                yield file, node, call
 
 
-def _first(call: ast.Call) -> str:
-    return ast.unparse(call.args[0]) if call.args else ""
-
-
-def _bound(body: _Body) -> set[str]:
-    stored = (node.id for node in ast.walk(body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    return {*(each.arg for each in body.args.args), *stored}
-
-
-def _passed(problem: Problem, file: str, body: _Body, call: ast.Call, array: Argument) -> Edits:
+def _passed(problem: Problem, file: str, body: Function, call: ast.Call, array: Argument) -> Edits:
     """A parameter more, a spec more, and an argument more at each call of the mapped function."""
     parameters = body.args.args
     specs = next((each.value for each in call.keywords if each.arg == "in_specs"), None)
@@ -83,7 +67,7 @@ def _passed(problem: Problem, file: str, body: _Body, call: ast.Call, array: Arg
     )
 
 
-def _called(problem: Problem, file: str, body: _Body, call: ast.Call) -> Iterator[ast.Call]:
+def _called(problem: Problem, file: str, body: Function, call: ast.Call) -> Iterator[ast.Call]:
     """The calls of the mapped function: of the expression that has the shard_map in it, or of a name for it."""
     is_decorator = isinstance(body, ast.FunctionDef) and call in body.decorator_list
     names = {body.name} if is_decorator and isinstance(body, ast.FunctionDef) else set()

@@ -42,12 +42,11 @@ def explained(report: Report, request: Request, tell: Callable[[str], None] = la
         return None if found.failure is not None else inspect(found)
 
     subject = report.capture.subject
-    devices = failure.devices or request.devices or parse_target(request.target).devices
-    devices = subject.device_count if subject is not None else devices
+    devices = failure.devices if subject is None else subject.device_count
     command = Command(
         os.path.realpath(os.path.join(request.directory or os.getcwd(), place)),
         request.argv,
-        devices or DEFAULT_DEVICES,
+        devices or request.devices or parse_target(request.target).devices or DEFAULT_DEVICES,
         request.python,
         request.directory,
         request.encode() if function else "",

@@ -57,6 +57,11 @@ class Failed(Record, frozen=True):
         names = [*([] if script is None else [script.name]), *(frame.file for frame in self.failure.stack)]
         return tuple(dict.fromkeys(names))
 
+    @property
+    def nodes(self) -> Iterator[tuple[str, ast.AST]]:
+        """The syntax of these files."""
+        return ((file, node) for file in self.files for node in nodes_of(self.program, file))
+
     def lax(self, file: str) -> str:
         """The file's name for `jax.lax`."""
         source = self.program.file(file)

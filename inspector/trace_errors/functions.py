@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..findings.fixes.calls import name_of, nodes_of
 from ..findings.fixes.edits import Placed
@@ -68,14 +68,21 @@ def prefix_of(call: ast.Call) -> str:
     return f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else "jax.lax."
 
 
-def shard_map_calls(failed: Failed) -> Iterator[tuple[str, ast.Call]]:
-    """The calls of shard_map, partial ones included."""
-    for file in failed.files:
-        for node in nodes_of(failed.program, file):
-            if isinstance(node, ast.Call):
-                is_partial = name_of(node.func) == "partial" and node.args
-                if name_of(node.args[0] if is_partial else node.func) == "shard_map":
-                    yield file, node
+def shard_map_calls(nodes: Iterable[tuple[str, ast.AST]]) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of shard_map among the syntax of files, partial ones included."""
+    for file, node in nodes:
+        if isinstance(node, ast.Call):
+            is_partial = name_of(node.func) == "partial" and node.args
+            if name_of(node.args[0] if is_partial else node.func) == "shard_map":
+                yield file, node
+
+
+def maps(call: ast.Call, function: Function) -> bool:
+    """Return whether a call of shard_map maps a function: it decorates it, or has it as an argument."""
+    return call in getattr(function, "decorator_list", ()) or any(
+        argument is function or (isinstance(argument, ast.Name) and argument.id == getattr(function, "name", None))
+        for argument in call.args
+    )
 
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:

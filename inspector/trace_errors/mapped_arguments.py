@@ -41,7 +41,7 @@ def _place_of(failed: Failed, wanted: Spec) -> SourcePosition:
     """Return the position of the only in_spec of that text, else that of the call that failed."""
     specs = [
         (file, spec)
-        for file, call in shard_map_calls(failed)
+        for file, call in shard_map_calls(failed.nodes)
         for keyword in call.keywords
         if keyword.arg == "in_specs"
         for spec in ast.walk(keyword.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, Placed, extent, instead, together, wrapped
@@ -161,17 +161,14 @@ def explain_none(problem: Problem, said: re.Match[str]) -> Reason:
         ]
         whole = f"{problem.spec_name}()"
         text = f"{problem.named('NamedSharding')}({meshes[0]}, {whole})" if meshes else whole
-        places = [(file, each) for each in within if isinstance(each, ast.Constant) and each.value is None]
-        leaves = [each for each in places if not any(each[1] in call.args for call in _calls_in(within))]
+        entries = [entry for each in within if isinstance(each, ast.Call) for entry in each.args]
+        nones = [each for each in within if isinstance(each, ast.Constant) and each.value is None]
+        leaves = [(file, each) for each in nones if each not in entries]
         if tree is not None and leaves and leaves[0][1] is not tree:
             edits = together(*(instead(each, text) for each in leaves))
             candidates.append(Candidate(f"replicate what has no sharding: {text}", edits))
     step = StoryStep(f"each leaf of {said['what']} needs a sharding: None is none", problem.place)
     return Reason(f"a leaf has None as its sharding in {said['what']}", "", (step,), tuple(candidates))
-
-
-def _calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
-    return (each for each in nodes if isinstance(each, ast.Call))
 
 
 def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:

@@ -13,7 +13,7 @@ from ..findings.fixes.invariance import CASTS, without_varying
 from ..findings.fixes.specs import SPECS
 from ..report import Explanation, Fix, SourcePosition, StoryStep
 from .failed import Failed
-from .functions import PATH, Function, element, functions_named, results_of, shard_map_calls
+from .functions import PATH, Function, element, functions_named, maps, results_of, shard_map_calls
 
 _FUNCTION = re.compile(r"applied to the function '([^']*)'")
 
@@ -102,21 +102,14 @@ def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Itera
 
 def _out_spec(failed: Failed, file: str, function: Function, path: str) -> Placed | None:
     """The out_spec of a function, where its shard_map spells it out."""
-    calls = [call for where, call in shard_map_calls(failed) if where == file]
-    own = [call for call in calls if call in getattr(function, "decorator_list", ()) or _maps(call, function)]
+    calls = [call for where, call in shard_map_calls(failed.nodes) if where == file]
+    own = [call for call in calls if maps(call, function)]
     for call in own or (calls if len(calls) == 1 else []):
         for keyword in call.keywords:
             if keyword.arg == "out_specs":
                 spec = element(keyword.value, path)
                 return (file, spec) if isinstance(spec, ast.Call) and name_of(spec.func) in SPECS else None
     return None
-
-
-def _maps(call: ast.Call, function: Function) -> bool:
-    return any(
-        argument is function or (isinstance(argument, ast.Name) and argument.id == getattr(function, "name", None))
-        for argument in call.args
-    )
 
 
 def _with_axes(spec: ast.expr, axes: tuple[str, ...]) -> str:

@@ -91,17 +91,17 @@ def test_a_process_reads_what_it_is_given_and_leaves_no_descriptor(tmp_path: Pat
 
 
 class Heard:
-    """A listener that notes what it is told, and lets JAX do its work."""
+    """A listener that keeps what it hears, and lets JAX do its work."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        def told(*args: Any) -> Any:
+        def heard(*args: Any) -> Any:
             self.said.append(args[0] if name == "complain" else name)
             return args[0]() if name == "compile_module" else args[1] if name == "counting" else None
 
-        return told
+        return heard
 
 
 CHANGES = {

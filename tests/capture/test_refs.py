@@ -124,14 +124,14 @@ def test_names_in_the_text() -> None:
 
 def test_refs_are_results_behind_the_others_or_where_jax_says() -> None:
     """`in_mut` are the arguments that are Refs, `out_mut` for each result the Ref that it is, None for another."""
-    told = SimpleNamespace(in_mut=[1], out_mut=[None, 1, 2])
+    changed = SimpleNamespace(in_mut=[1], out_mut=[None, 1, 2])
 
     def names(mutated: object, kept: set[int] | None = frozenset({0, 1})) -> Names | None:  # type: ignore[assignment]
         args = {"mut": mutated, "kept_var_idx": kept}
         lowered = SimpleNamespace(_lowering=SimpleNamespace(compile_args=args))
         return names_of(lowered, ["x", "ref", "unused"], ["result"])
 
-    assert names(told) == (["x", "ref", ""], ["result", "ref afterwards", ""])
+    assert names(changed) == (["x", "ref", ""], ["result", "ref afterwards", ""])
     assert names(None) == (["x", "ref"], ["result"])
     for less in ({"in_mut": [1]}, {"out_mut": [1]}, {}):
         assert names(SimpleNamespace(**less)) is None

@@ -46,7 +46,7 @@ TOO_FEW = "Number of devices 8 must equal the product of mesh_shape (4, 4)"
 
 @pytest.mark.parametrize(("devices", "chosen", "target"), [(8, 8, "cpu"), (8, 4, "cpu"), (8, 4, "tpu:v5e:8")])
 def test_the_number_of_devices_that_is_needed(devices: int, chosen: int, target: str) -> None:
-    """Asked for again where shardscope chose the number, and else told."""
+    """Asked for again where shardscope chose the number, and else reported."""
     *before, event = sent(ValueError(TOO_FEW), devices, chosen, target)
     assert isinstance(event, Failure)
     if devices == chosen:

@@ -101,8 +101,8 @@ def test_processes_may_wait_for_a_while(tmp_path: Path, monkeypatch: pytest.Monk
     assert (finished.statuses, finished.why) == ((0, 0), "")
     late = several.run_processes(["sleep", "600"], tmp_path, options, 2, timeout=0.1)
     assert (late.statuses, late.why) == ((None, None), "the time limit of --timeout was reached")
-    told = several.run_processes(["sleep", "600"], tmp_path, options, 2, why_to_end=lambda: "they differ")
-    assert (told.statuses, told.why) == ((None, None), "they differ")
+    ended = several.run_processes(["sleep", "600"], tmp_path, options, 2, why_to_end=lambda: "they differ")
+    assert (ended.statuses, ended.why) == ((None, None), "they differ")
 
 
 def test_what_the_first_process_prints_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

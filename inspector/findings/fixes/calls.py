@@ -105,12 +105,12 @@ def _means(program: Program, call: Call, name: str, scope: ast.AST | None) -> bo
     for node in around(program, call):
         if node is scope:
             return True
-        if isinstance(node, Body) and _binds(node, name):
+        if isinstance(node, Body) and binds(node, name):
             return False
     return scope is None
 
 
-def _binds(function: ast.AST, name: str) -> bool:
+def binds(function: ast.AST, name: str) -> bool:
     """Return whether a name is a parameter or a variable of a function itself."""
     waiting = list(ast.iter_child_nodes(function))
     for node in waiting:

@@ -91,8 +91,10 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
     first, rows = values[0], (values[0].type.shape or (0,))[0]
     names, verb = with_more(first.name, len(values)), "are" if len(values) > 1 else "is"
     divides = f", whose {rows} rows do not divide by {size}," if state == "whole" and rows % size else ""
-    how = "gathered on every device" if state == "gathered" else "whole on every device"
-    how = f"not split over {axis}" if state != "gathered" and any(map(_is_split, values)) else how
+    if state == "gathered":
+        how = "gathered on every device"
+    else:
+        how = f"not split over {axis}" if any(map(_is_split, values)) else "whole on every device"
     message = f"{names}{divides} {verb} {how}"
     spec = sharding_words(report, f"P({axis!r})")
     fix = f"place it as {spec}, by jax.device_put or jit's in_shardings"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...catalog.spellings import CONSTRAINTS, PRIMITIVES
 from ...dataflow.jaxpr import At
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Edit, Finding, FindingPlace, Fix, Report
@@ -13,20 +14,15 @@ from ..fixes.calls import Call, around, nodes_of, operand_text
 from ..rule import Rule, finding
 from ..support.jaxpr_flow import Flow, equations_of
 
-PRIMITIVES = frozenset(
-    {"sharding_constraint", "reshard", "psum", "psum2", "psum_invariant", "pmax", "pmin", "reduce_scatter"}
-    | {"all_gather", "all_gather_invariant", "ppermute", "all_to_all"}
-)
-
 
 def check(report: Report) -> Iterator[Finding]:
     """Each call that stands as a statement, and of whose result nothing is made."""
-    seen = set()
-    for flow, place in equations_of(report, PRIMITIVES):
+    found: dict[Call, FindingPlace] = {}
+    for flow, place in equations_of(report, {*PRIMITIVES, *CONSTRAINTS}):
         call = None if _is_used(flow, place) else _statement(report, flow, place)
-        if call is not None and (call[0], call[1].lineno, call[1].col_offset) not in seen:
-            seen.add((call[0], call[1].lineno, call[1].col_offset))
-            yield _found(flow.place(place), call)
+        if call is not None:
+            found.setdefault(call, flow.place(place))
+    yield from (_found(place, call) for call, place in found.items())
 
 
 def _is_used(flow: Flow, place: EquationPlace) -> bool:
@@ -36,17 +32,13 @@ def _is_used(flow: Flow, place: EquationPlace) -> bool:
 def _statement(report: Report, flow: Flow, place: EquationPlace) -> Call | None:
     """The call, or that of a helper that returns it, if it is a statement of its own."""
     for frame in own_frames(flow.source(place).stack):
-        for node in nodes_of(report.program, frame.file):
-            if isinstance(node, ast.Call) and (node.lineno, node.col_offset) == (frame.line, frame.column):
-                match next(around(report.program, (frame.file, node)), None):
-                    case ast.Expr():
-                        return frame.file, node
-                    case ast.Return():
-                        break
-                    case _:
-                        return None
-        else:
-            return None
+        nodes = (each for each in nodes_of(report.program, frame.file) if isinstance(each, ast.Call))
+        call = next((each for each in nodes if (each.lineno, each.col_offset) == (frame.line, frame.column)), None)
+        parent = None if call is None else next(around(report.program, (frame.file, call)), None)
+        if call is not None and isinstance(parent, ast.Expr):
+            return frame.file, call
+        if not isinstance(parent, ast.Return):
+            break
     return None
 
 
