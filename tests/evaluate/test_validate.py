@@ -153,6 +153,21 @@ def test_the_command(tmp_path: Path) -> None:
     assert (found["status"], found["pass"]) == ("same", None)
 
 
+def test_integers_of_python_and_numpy_have_the_bits_of_the_program(tmp_path: Path) -> None:
+    script = tmp_path / "seeds.py"
+    script.write_text(
+        "import jax, numpy as np\n"
+        "@jax.jit\n"
+        "def draw(seed, shift):\n"
+        "    return jax.random.bits(jax.random.key(seed), (4,)) >> shift, seed * seed\n"
+        "draw(70_000, np.int64(3))\n"
+    )
+    request = Request(f"{script}:draw", target="cpu", live=False, probe="none", case=str(tmp_path / "case"))
+    assert last_capture(request).complete
+    found = validate(tmp_path / "case", 60)
+    assert (found.status, found.reason, found.error) == ("same", "", 0.0)
+
+
 def test_a_check(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "shardscope", "check", f"{SAMPLE}:loss", "--validate"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)

@@ -112,14 +112,14 @@ def _compiler(device: Any) -> str:
 
 
 def _array(value: Any) -> Any:
-    """The whole value, of a type that numpy has: narrow floats in 32 bits, narrow integers in 8."""
+    """The whole value, in the bits of the parameter; narrow floats in 32, and narrow integers in 8, which numpy has."""
     if holds(value):
         value = value[...]
     if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
         value = jax.random.key_data(value)
     array = whole(value) if isinstance(value, jax.Array) else np.asarray(value)
     if array.dtype.kind in "biufc":
-        return array
+        return array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
     if jnp.issubdtype(array.dtype, jnp.floating):
         return array.astype(np.float32)
     return array.astype(np.uint8 if str(array.dtype).startswith("uint") else np.int8)
