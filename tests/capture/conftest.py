@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jax._src.lib import xla_client
+from shardscope.inspector.capture.events import fold
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.events import Event
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.capture.worker.channel import Channel
+from shardscope.inspector.capture.worker.inputs.resolve import Resolved
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -45,5 +51,31 @@ def program() -> Captured:
         if request not in known:
             known[request] = last(request)
         return known[request]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def devices() -> list[Any]:
+    """Eight CPU devices of a client of their own, beside the one of JAX's: for programs in the process of the tests."""
+    return list(xla_client.make_cpu_client(num_devices=8).devices())
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Captured:
+    """Captures a call of a function in this process, and runs it."""
+
+    def run(function: Any, *args: Any, **options: Any) -> Capture:
+        from shardscope.inspector.capture.worker.recording import record
+
+        events: list[Event] = []
+        module = sys.modules[function.__module__]
+        request = Request(f"{module.__file__}:{function.__name__}", target="local", **options)
+        found = Resolved(function, function.__name__, module, module)
+        record(request, found, Channel(events.append), str(tmp_path), given=(args, {}))
+        capture = Capture()
+        for event in events:
+            capture = fold(capture, event)
+        return capture
 
     return run

@@ -140,3 +140,15 @@ def test_open_results_are_held_as_their_arguments(requests: Requests) -> None:
         result: lowered.arguments[argument] for result, argument in requests.tied.items()
     }
     assert {each.kind for each in pinned} == {"result"}
+
+
+def test_data_are_what_no_result_may_become() -> None:
+    """Of the tokens and a cache that comes back changed, which could be a batch of as many layers."""
+
+    def decode(cache: jax.Array, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return cache * 0.5, jnp.tanh(tokens).sum(1)
+
+    lowered = jax.jit(decode).trace(typed((8, 16)), typed((32, 16))).lower(lowering_platforms=("cpu",))
+    with modules.context(), modules.ir.Location.unknown():
+        found = Requests(Lowered(modules.text_of(lowered.compiler_ir("stablehlo")).encode()))
+        assert [found.lowered.names[number] for number in found.data] == ["tokens"]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import ctypes
+import linecache
 import os
 import resource
+import signal
 import sys
+import traceback
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any
@@ -18,8 +22,10 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 from shardscope.inspector.capture.endings import Ending
 from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.process import Process, _peak
+from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.protocol.wire import Frame, encode
 from shardscope.inspector.capture.protocol.workspace import diverted
+from shardscope.inspector.capture.worker import channel, patches
 from shardscope.inspector.capture.worker.binaries import _protos
 from shardscope.inspector.capture.worker.inputs.running import _observed
 from shardscope.inspector.capture.worker.probes.gradients import _place
@@ -27,6 +33,7 @@ from shardscope.inspector.capture.worker.probes.partial import REDUCTIONS, _redu
 from shardscope.inspector.capture.worker.script_trial import _facts, _Values
 from shardscope.inspector.capture.worker.tracing import hooks
 from shardscope.inspector.capture.worker.tracing.programs import _device_count
+from shardscope.inspector.capture.worker.tracing.recorder import Recorder
 from shardscope.inspector.capture.worker.tracing.transfers import Transfers
 
 
@@ -284,3 +291,45 @@ def test_the_first_field_of_a_protocol_buffer(size: int) -> None:
     data = b"\n" + length + proto + b"more"
     assert list(_protos(data)) == [proto, data]
     assert list(_protos(proto)) == [proto]
+
+
+PR_GET_PDEATHSIG = 2  # linux/prctl.h
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux has it")
+def test_the_system_ends_a_process_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the signal that the system says; where the parent had ended before, the process ends itself."""
+    left: list[int] = []
+    monkeypatch.setattr(channel, "_exit", left.append)
+    libc, found = ctypes.CDLL(None), ctypes.c_int()
+    try:
+        channel.die_with_parent()
+        libc.prctl(PR_GET_PDEATHSIG, ctypes.byref(found))
+        assert (found.value, left) == (signal.SIGKILL, [])
+        parents = iter((os.getppid(), 1))
+        monkeypatch.setattr(os, "getppid", lambda: next(parents))
+        channel.die_with_parent()
+    finally:
+        libc.prctl(channel.PR_SET_PDEATHSIG, 0)
+    assert left == [1]
+
+
+def test_tracebacks_quote_a_text_in_place_of_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text("changed\n" * 3)
+    patches.quote(b"first\n\nvalue = 1 / 0  # \xe2\x80\xa8 in one line", str(file))
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(compile("\n\n1 / 0", str(file), "exec"))
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].line == "value = 1 / 0  # \u2028 in one line"
+    assert linecache.getlines(str(file))[:2] == ["first\n", "\n"]
+
+
+def test_an_uncaught_error_of_a_script_is_shown_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "excepthook", lambda *error: shown.append(error))
+    before, error = sys.excepthook, ValueError("of the script")
+    recorder = Recorder(str(tmp_path), TraceOptions())
+    sys.excepthook(ValueError, error, None)
+    recorder.close()
+    assert shown == [(ValueError, error, None)]
+    assert sys.excepthook is before
