@@ -194,10 +194,15 @@ def test_summaries_are_numbers_of_numpy(mesh: Mesh, recorded: Captured) -> None:
     assert shown["result['loss']"].non_finite == 1
 
 
-SPECS = [P(None, unreduced={"x"}), P("x", unreduced={"y"}), P(None, unreduced={"y", "x"}), P("y")]
+SPECS = {
+    "over x": P(None, unreduced={"x"}),
+    "over y, of rows": P("x", unreduced={"y"}),
+    "over both": P(None, unreduced={"y", "x"}),
+    "done": P("y"),
+}
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=map(str, SPECS))
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_sums_that_are_left_to_be_done(spec: P, dtype: Any, devices: list[Any]) -> None:
     """Each device holds a part of its block's sum; together they are the value."""

@@ -117,9 +117,7 @@ def _names(module: ir.Module, stablehlo: ir.Module) -> Iterator[Located]:
     if len(arguments) == len(known):
         yield from ((argument, other.location) for argument, other in zip(arguments, known, strict=True))
     own, given = (modules.attributes(each, "res_attrs") for each in (main, named))
-    results = len(ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results)
-    if len(given) == results:
-        own = own or [{}] * results
+    if len(given) == len(own):
         names = [{key: each[key] for key in each if key.startswith("jax.")} for each in given]
         modules.set_attributes(main, "res_attrs", [{**each, **name} for each, name in zip(own, names, strict=True)])
 
@@ -130,13 +128,11 @@ def _add_records(module: ir.Module, recorded: ir.Module) -> None:
         if modules.is_function(operation):
             for side in get_args(modules.Side):
                 own, theirs = modules.attributes(operation, side), modules.attributes(other, side)
-                if theirs and not own:
-                    own = [{}] * len(theirs)
-                joined = [
-                    {**each, **_records(more)} if _shardings(each) == _shardings(more) else each
-                    for each, more in zip(own, theirs, strict=False)
-                ]
-                if joined:
+                if len(own) == len(theirs):
+                    joined = [
+                        {**each, **_records(more)} if _shardings(each) == _shardings(more) else each
+                        for each, more in zip(own, theirs, strict=True)
+                    ]
                     modules.set_attributes(operation, side, joined)
             continue
         attributes = modules.attributes_of(other)

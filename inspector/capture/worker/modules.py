@@ -120,9 +120,12 @@ Side = Literal["arg_attrs", "res_attrs"]
 
 
 def attributes(function: Any, side: Side) -> list[dict[str, ir.Attribute]]:
-    """The attributes of each argument, or result, of a function; empty where none has any."""
-    found = ir.ArrayAttr(function.attributes[side]) if side in function.attributes else ()
-    return [{each.name: each.attr for each in ir.DictAttr(entry)} for entry in found]
+    """The attributes of each argument, or result, of a function."""
+    if side in function.attributes:
+        entries = ir.ArrayAttr(function.attributes[side])
+        return [{each.name: each.attr for each in ir.DictAttr(entry)} for entry in entries]
+    type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    return [{} for _ in (type.inputs if side == "arg_attrs" else type.results)]
 
 
 def set_attributes(function: Any, side: Side, items: Iterable[Mapping[str, ir.Attribute]]) -> None:

@@ -10,6 +10,7 @@ import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import itertools
 import linecache
 import math
@@ -133,11 +134,15 @@ def _get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
     code = _compiler(Path(path).read_bytes() if text is None else text, path) if os.path.isfile(path) else None
     if text is None:
         return _original(self, fullname) if code is None else code
-    # Tracebacks quote lines from here instead of from the file.
-    lines = text.decode("utf-8", "replace").splitlines(keepends=True)
-    linecache.cache[path] = (len(text), None, lines, path)
+    quote(text, path)
     plain: CodeType = self.source_to_code(text, path)
     return plain if code is None else code
+
+
+def quote(text: bytes, file: str) -> None:
+    """Have tracebacks quote lines from a text instead of from the file."""
+    lines = io.StringIO(text.decode("utf-8", "replace")).readlines()
+    linecache.cache[file] = (len(text), None, lines, file)
 
 
 class Overriding:

@@ -11,7 +11,6 @@ import builtins
 import faulthandler
 import functools
 import json
-import linecache
 import os
 import resource
 import select
@@ -146,7 +145,7 @@ def _run(job: dict[str, Any], values: _Values) -> None:
             _call(request, values)
             return
     sys.path[:0] = [os.path.dirname(os.path.abspath(script))]
-    linecache.cache[script] = (len(data), None, data.decode("utf-8", "replace").splitlines(keepends=True), script)
+    patches.quote(data, script)
     module = sys.modules["__main__"] = types.ModuleType("__main__")
     module.__file__ = script
     setattr(builtins, RECORD, values.record)

@@ -135,7 +135,7 @@ def named(text: str, names: Names) -> str:
             outputs = _RESULT.sub(lambda one: _told(next(rest)) or one[0], outputs)
         return f"{inputs}{arrow}{outputs}"
 
-    return _MAIN.sub(signature, text, count=1)
+    return _MAIN.sub(signature, text)
 
 
 def _afterwards(name: str) -> str:

@@ -420,7 +420,7 @@ class Costliest:
         whole = f"name a function to see it whole: {', '.join(functions)}" if functions else "jit what belongs together"
         if chosen is None and wanted is not None:
             raise UsageError(f"{place} no longer compiles {wanted[0]}")
-        if chosen is None or chosen.call is None:
+        if chosen is None:
             raise UsageError(f"{place} calls no jitted function, and none of its operations communicates", whole)
         if chosen.program.internal and not chosen.is_mapped:
             text = f"{place} calls no jitted function: of its operations this one sends most; {whole}"
@@ -434,6 +434,7 @@ class Costliest:
         self.channel.send(OtherPrograms(others, chosen.place))
         made = (value for each in ranked if each is not chosen for value in (*each.results, *_received(each, chosen)))
         self.channel.send(OtherResults(tuple(dict.fromkeys(made))))
+        assert chosen.call is not None
         with chosen.context.again():
             self._call(chosen.call, _revived(chosen.call), observer)
 

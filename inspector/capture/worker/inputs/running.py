@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
-import linecache
 import os
 import sys
 from collections.abc import Callable
@@ -50,7 +49,7 @@ def runnable(script: Path | None, module: str) -> Runnable:
         if spec is not None and spec.submodule_search_locations is not None:
             spec = importlib.util.find_spec(f"{module}.__main__")
     except ModuleNotFoundError as error:
-        if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
+        if not f"{module}.".startswith(f"{error.name}."):
             raise
         spec = None
     if spec is None:
@@ -74,8 +73,7 @@ def run(program: Runnable, name: str) -> None:
         main.__spec__, main.__package__ = program.spec, program.spec.parent
         main.__loader__ = program.spec.loader
     sys.modules["__main__"] = main
-    lines = program.text.decode("utf-8", "replace").splitlines(keepends=True)
-    linecache.cache[program.file] = (len(program.text), None, lines, program.file)
+    patches.quote(program.text, program.file)
     if name:
         patches.compile_with(lambda text, file: _observed(text, file, name))
     pid, leave = os.getpid(), os._exit

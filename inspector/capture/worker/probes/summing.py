@@ -103,9 +103,9 @@ class Summed:
         """The summaries that are the same on all devices, in program order."""
         found: list[Summary] = []
         for key, site in self._prober.sites.items():
-            equation = self._prober.equations.get(site.path)
-            if site.when != "after" or equation is None:
+            if site.when != "after":
                 continue
+            equation = self._prober.equations[site.path]
             aval = equation.outvars[site.position].aval
             for iteration, readings in self._run.by_iteration(site).items():
                 held = {tuple(self._arrays[key][reading.at].tolist()) for reading in readings}
@@ -173,12 +173,12 @@ class Summed:
         _, path, _ = min(origins)
         equation = self._prober.equations[path]
         for body in bodies(equation):
-            if (found := self._origin(body.outvars, path, self._first(path, iteration))) is not None:
-                return found
+            for inside in self._iterations(path, iteration):
+                if (found := self._origin(body.outvars, path, inside)) is not None:
+                    return found
         return path, iteration
 
-    def _first(self, loop: Path, iteration: tuple[int, ...]) -> tuple[int, ...]:
-        """The first iteration of a body in which a result of it has NaNs; the same one where it is no loop's."""
-        inner = set(self._inside.get(loop, ()))
-        found = [each for (path, _), counts in self._nans.items() if path in inner for each in counts]
-        return min((each for each in found if each[: len(iteration)] == iteration), default=iteration)
+    def _iterations(self, loop: Path, iteration: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Those of a body in which anything in it is NaN, in order; the same one where it is no loop's."""
+        found = {each for (path, _), counts in self._nans.items() if path[:-1] == loop for each in counts}
+        return sorted(each for each in found if each[: len(iteration)] == iteration)

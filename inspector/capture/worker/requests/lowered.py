@@ -74,7 +74,6 @@ class Lowered:
         self.result_types = [ir.RankedTensorType(each.type) for each in list(body.operations)[-1].operation.operands]
         self.names = [_name(str(each.location)) for each in body.arguments]
         arguments, results = (modules.attributes(main, side) for side in get_args(modules.Side))
-        arguments, results = arguments or [{}] * len(self.types), results or [{}] * len(self.result_types)
         self.arguments = [
             spec_in(str(each["sdy.sharding"])) if "sdy.sharding" in each else replicated(type.rank)
             for each, type in zip(arguments, self.types, strict=True)
@@ -149,11 +148,10 @@ class Lowered:
         main = modules.main_of(clone)
         wanted = any(each.kind in ("constraint", "new") for each in changes)
         operations = modules.find(clone.operation, lambda _: True) if wanted else []
-        sides = zip(get_args(modules.Side), ("argument", "result"), (self.types, self.result_types), strict=True)
-        for side, kind, types in sides:
+        for side, kind in zip(get_args(modules.Side), ("argument", "result"), strict=True):
             mine = {each.number: each.spec for each in changes if each.kind == kind and each.spec is not None}
             if mine:
-                now = modules.attributes(main, side) or [{}] * len(types)
+                now = modules.attributes(main, side)
                 written = [
                     {**each, "sdy.sharding": self._attribute(mine[n])} if n in mine else each
                     for n, each in enumerate(now)

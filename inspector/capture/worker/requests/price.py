@@ -86,7 +86,7 @@ class Pricing:
         held = [
             sum(
                 size(type) / (lowered.parts(spec_in(str(each["sdy.sharding"]))) if "sdy.sharding" in each else 1)
-                for type, each in zip(types, found or [{}] * len(types), strict=True)
+                for type, each in zip(types, found, strict=True)
             )
             for types, found in ((lowered.types, arguments), (lowered.result_types, results))
         ]
@@ -158,15 +158,13 @@ class _Walk:
         owner = value.owner
         if isinstance(owner, ir.Block):
             number = ir.BlockArgument(value).arg_number
-            text = self._arguments[number] if owner == self._main and number < len(self._arguments) else ""
+            text = self._arguments[number] if owner == self._main else ""
         else:
             found = owner.attributes
             name = next((each for each in ("sdy.sharding", "out_sharding") if each in found), None)
             text = "" if name is None else str(found[name])
             if "sharding_per_value" in text:
-                listed = _LISTED.findall(text)
-                number = ir.OpResult(value).result_number
-                text = listed[number] if number < len(listed) else ""
+                text = _LISTED.findall(text)[ir.OpResult(value).result_number]
         axes = spec_in(text).dims if text else ()
         return self._lowered.ways(axis for dim, each in enumerate(axes) if dims is None or dim in dims for axis in each)
 
