@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 import math
 import re
 from collections.abc import Callable
@@ -18,10 +19,12 @@ import pytest
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
+from shardscope.inspector.capture.here import capture_here
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.protocol.case import INPUTS, PROGRAM, UNAVAILABLE
 from shardscope.inspector.capture.protocol.values import Probe
 from shardscope.inspector.capture.protocol.workspace import DUMP, find_propagation
-from shardscope.inspector.capture.worker import modules, provenance
+from shardscope.inspector.capture.worker import modules, patches, provenance
 from shardscope.inspector.capture.worker.dumped import Dump
 from shardscope.inspector.capture.worker.probes import live
 from shardscope.inspector.capture.worker.probes import partial as partial_sums
@@ -282,3 +285,76 @@ def test_records_of_how_the_compilers_shardings_came_about(mesh: Mesh, recorded:
     recorded_of = [[line for line in text.splitlines() if "sharding_origins" in line] for text in texts]
     assert len(recorded_of[0]) > 3
     assert ['loc("weights")' in line for line in recorded_of[1]] == [True]
+
+
+def test_a_case_has_the_blocks_and_values_of_all_parameters(mesh: Mesh, recorded: Captured, tmp_path: Path) -> None:
+    """Of an argument that is not used nothing, of keys their data, of narrow types wider ones; a Ref is a result."""
+    new_ref = getattr(jax, "new_ref", None) or jax.array_ref
+
+    @jax.jit
+    def fn(x: Any, unused: Any, key: Any, state: Any) -> Any:
+        state[...] += x.sum()
+        return {"sum": x.sum(0), "keys": jax.random.split(key)}
+
+    x = on(mesh, np.arange(32).reshape(4, 8).astype(jnp.bfloat16), "x", "y")
+    state, key = new_ref(on(mesh, jnp.zeros((), jnp.bfloat16))), jax.random.key(1)
+    recorded(fn, x, 3.0, key, state, case=str(tmp_path / "case"), live=False)
+    described = json.loads((tmp_path / "case" / PROGRAM).read_text())
+    assert (described["devices"], described["slices"]) == (8, [[number, 0] for number in range(8)])
+    with np.load(tmp_path / "case" / INPUTS) as values:
+        arrays = [values[f"arr_{number}"] for number in range(3)]
+    assert [each["path"] for each in described["parameters"]] == ["x", "key", "state"]
+    for given, array in zip((np.asarray(x, np.float32), jax.random.key_data(key), np.zeros(())), arrays, strict=True):
+        assert np.array_equal(given, array)
+        assert array.dtype.kind in "fu"
+
+    def blocks(value: jax.Array) -> list[list[list[int]]]:
+        indices = value.sharding.devices_indices_map(value.shape)
+        parts = [zip(indices[device], value.shape, strict=True) for device in sorted(indices, key=lambda d: d.id)]
+        return [[list(part.indices(size)[:2]) for part, size in each] for each in parts]
+
+    results = fn(x, 3.0, key, state)
+    assert described["parameters"][0]["blocks"] == blocks(x)
+    assert described["parameters"][2]["blocks"] == [[]] * 8
+    outputs = {each["path"]: each for each in described["outputs"]}
+    assert set(outputs) == {"result['keys']", "result['sum']", "result[2]"}
+    assert outputs["result['sum']"] == {"path": "result['sum']", "shape": [8], "blocks": blocks(results["sum"])}
+    assert outputs["result['keys']"]["blocks"] == [[[0, 2], [0, 2]]] * 8
+    assert outputs["result[2]"]["shape"] == []
+
+
+def test_a_case_of_one_device_or_of_a_ref_that_is_no_argument(
+    mesh: Mesh, devices: list[Any], recorded: Captured, tmp_path: Path
+) -> None:
+    new_ref = getattr(jax, "new_ref", None) or jax.array_ref
+    held = new_ref(on(mesh, jnp.zeros(8), "x"))
+
+    @jax.jit
+    def counted(x: Any) -> Any:
+        held[...] += x
+        return x * 2
+
+    @jax.jit
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    recorded(doubled, jax.device_put(np.ones(8), devices[3]), case=str(tmp_path / "one"), live=False)
+    described = json.loads((tmp_path / "one" / PROGRAM).read_text())
+    assert (described["devices"], described["slices"]) == (1, [[3, 0]])
+    assert described["outputs"] == [{"path": "result", "shape": [8], "blocks": [[[0, 8]]]}]
+    recorded(counted, on(mesh, np.ones(8), "x"), case=str(tmp_path / "none"), live=False)
+    assert "no arguments" in (tmp_path / "none" / UNAVAILABLE).read_text()
+    assert not (tmp_path / "none" / PROGRAM).exists()
+
+
+def test_the_source_of_a_function_that_is_in_no_file(tmp_path: Path) -> None:
+    """That of a cell of a notebook is what Python quotes; of a text that is executed there is none."""
+    text, cell = b"def fn(x):\n    return x * 2\n", str(tmp_path / "cell.py")
+    patches.quote(text, cell)
+    for file in (cell, "<string>"):
+        names: dict[str, Any] = {"__name__": "no_module"}
+        exec(compile(text, file, "exec"), names)
+        capture = capture_here(names["fn"], (1.0,), {})
+        assert capture.subject is not None
+        assert capture.subject.script == (cell if file == cell else None)
+        assert (None if capture.script_text is None else capture.script_text.data) == (text if file == cell else None)

@@ -251,3 +251,24 @@ def test_a_search_or_a_beam_finds_what_sends_least_and_what_holds_least(
     if most:
         assert min(each.held for each in points) == min(each.arguments + each.results for each in flops)
     assert all(each.price.flops <= now.price.flops * 1.1 for each in points)
+
+
+@pytest.mark.parametrize(
+    ("loop", "times"),
+    [
+        (lambda body, x, limit: jax.lax.fori_loop(0, 7, body, x), 7),
+        (lambda body, x, limit: jax.lax.scan(lambda x, _: (body(0, x), None), x, None, 5)[0], 5),
+        (lambda body, x, limit: jax.lax.fori_loop(0, limit, body, x), 1),
+        (lambda body, x, limit: jax.lax.fori_loop(0, limit * 2, body, x), 1),
+        (lambda body, x, limit: jax.lax.while_loop(lambda x: x[0, 0] < x[1, 1], lambda x: body(0, x), x), 1),
+    ],
+)
+def test_a_loop_runs_as_often_as_a_constant_says(loop: Any, times: int) -> None:
+    """Where there is none, it counts once."""
+
+    def fn(x: jax.Array, limit: jax.Array) -> Any:
+        return loop(lambda _, x: jnp.tanh(x @ x), x, limit)
+
+    x, limit = jax.ShapeDtypeStruct((8, 8), jnp.float32), jax.ShapeDtypeStruct((), jnp.int32)
+    found = Pricing(read(jax.jit(fn).trace(x, limit).lower(lowering_platforms=("cpu",)))).of()
+    assert (found.flops, found.bytes) == (times * 2 * 8**3, 0)

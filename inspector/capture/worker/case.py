@@ -60,8 +60,6 @@ def _write(
     given = [*constants, *(arg_spec.concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves))]
     paths = [*("a constant" for _ in constants), *(value.path for value in program.arguments)]
     kept = sorted(lowering.compile_args["kept_var_idx"])
-    if kept and kept[-1] >= len(given):
-        raise ValueError("the program has other parameters than the function's arguments")
     values = [_array(given[index]) for index in kept]
     if (size := sum(value.nbytes for value in values)) > MAX_BYTES:
         raise ValueError(f"the arguments have {size / 1e9:.1f} GB; up to {MAX_BYTES / 1e9:.1f} GB are evaluated")

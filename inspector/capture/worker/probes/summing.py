@@ -179,6 +179,6 @@ class Summed:
         return path, iteration
 
     def _iterations(self, loop: Path, iteration: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """Those of a body in which anything in it is NaN, in order; the same one where it is no loop's."""
+        """The iterations in which anything in a body is NaN, in order; the one around where it is no loop's."""
         found = {each for (path, _), counts in self._nans.items() if path[:-1] == loop for each in counts}
         return sorted(each for each in found if each[: len(iteration)] == iteration)

@@ -99,8 +99,9 @@ def _change(requests: Requests, change: Change) -> dict[str, Any]:
         return found | {"name": lowered.names[change.number], "now": str(lowered.arguments[change.number])}
     if change.kind == "result":
         now = lowered.results[change.number]
-        home = requests.home.get(requests.tied.get(change.number, -1))
-        parameter = next((result for result, argument in requests.tied.items() if argument == home), None)
+        tied = requests.tied
+        home = requests.home.get(tied[change.number]) if change.number in tied else None
+        parameter = next((result for result, argument in tied.items() if argument == home), None)
         return found | {
             "name": lowered.result_names[change.number],
             "now": None if now is None else str(now),
