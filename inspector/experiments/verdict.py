@@ -124,6 +124,8 @@ def _without_gain(saves: str, before: Measured, after: Measured) -> str:
         return ""
     if is_more(before.flops, after.flops, MAX_MORE_FLOPS):
         return "more operations are computed on each device"
+    if before.bytes is None and after.bytes == 0:  # of a loop whose length the compiler does not know
+        return ""
     if not is_more(after.bytes, before.bytes):
         return "no fewer bytes are sent"
     if not is_more(_with_later(after), _with_later(before)):

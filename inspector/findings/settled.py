@@ -44,7 +44,8 @@ def _settled(found: Finding, report: Report) -> Finding:
     ]
     if best.before.seconds:
         shares = shares[1:2]
-    is_small = max(shares, default=0.0) < LEAST_SHARE and (best.seconds_saved or 0.0) < LEAST_SECONDS
+    is_all = best.before.bytes is None and best.after.bytes == 0
+    is_small = not is_all and max(shares, default=0.0) < LEAST_SHARE and (best.seconds_saved or 0.0) < LEAST_SECONDS
     return replace(
         found,
         fixes=fixes,

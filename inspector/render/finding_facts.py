@@ -75,8 +75,9 @@ def experiment_text(done: Experiment | None) -> str:
         return ""
     before, after = done.before, done.after
     parts = []
-    if before.bytes is not None and after.bytes is not None:
-        parts.append(f"{_from_to(format_bytes(before.bytes), format_bytes(after.bytes))} sent")
+    if after.bytes is not None and (before.bytes is not None or after.bytes == 0):
+        was = "unknown" if before.bytes is None else format_bytes(before.bytes)
+        parts.append(f"{_from_to(was, format_bytes(after.bytes))} sent")
     if before.seconds is not None and after.seconds is not None:
         parts.append(f"est. {_from_to(format_seconds(before.seconds), format_seconds(after.seconds))}")
     if before.flops and after.flops and not 0.99 < after.flops / before.flops < 1.01:

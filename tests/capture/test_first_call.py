@@ -317,6 +317,19 @@ def test_function_that_is_no_program(captured: Captured, function: str) -> None:
     assert any("the program in it that" in message.text for message in capture.messages)
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("function", ["jax.vmap(jnp.linalg.cholesky)", "jnp.linalg.cholesky"])
+def test_a_function_of_jax_that_the_script_jits_is_its_program(captured: Captured, function: str) -> None:
+    text = f"""
+        import jax, jax.numpy as jnp
+        jax.jit({function})(jnp.stack([jnp.eye(8)] * 4))
+    """
+    capture = captured(text, "", live=False)
+    assert capture.failure is None
+    assert [each.type for each in capture.arguments] == ["f32[4,8,8]"]
+    assert not [each.text for each in capture.messages if "jitted" in each.text]
+
+
 OUTSIDE_OF_JIT = """
     import os
     import jax, jax.numpy as jnp

@@ -22,7 +22,7 @@ from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_beginning, print_report
-from shardscope.inspector.report import Report
+from shardscope.inspector.report import Edit, Experiment, Fix, Measured, Report
 
 from shardscope.commands import show
 from shardscope.configuration import Configuration, Found
@@ -121,6 +121,18 @@ def test_what_the_run_finds_is_all_that_follows(sample: SampleCapture) -> None:
     print_report(replace(report, findings=(found, known)), Console(file=parts, width=160), begun=begun)
     text = parts.getvalue()
     assert text.count(known.message) == text.count("another one") == 1
+
+
+def test_a_finding_with_one_more_fix_that_does_not_help_is_printed_once(sample: SampleCapture) -> None:
+    report, text = inspect(sample("unsound_invariance:faulty")), StringIO()
+    known = next(each for each in report.findings if each.severity != "info")
+    nothing = Measured()
+    useless = Fix("another", (Edit("a.py", 1, 0, 1, 0, ""),), Experiment("not helping", "", nothing, nothing))
+    begun = replace(report, findings=(known,))
+    print_beginning(begun, Console(file=text, width=160))
+    more = replace(known, fixes=(*known.fixes, useless), expected=(9, None))
+    print_report(replace(report, findings=(more,)), Console(file=text, width=160), begun=begun)
+    assert text.getvalue().count(known.message) == 1
 
 
 def test_a_function_without_collectives_takes_three_lines(sample: SampleCapture) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ...catalog.spellings import KIND_OF
 from ...collectives.spelled import over_text
-from ...report import Collective, CollectiveCause, Effect, Finding, Report
+from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
 from ...units import format_bytes, plural
-from ..rule import Rule, finding
+from ..fixes.batched import vmapped_lookups
+from ..fixes.edits import together
+from ..rule import Rule, alternatives, finding
 from ..support.compiled import place_in_hlo, saving
 from ..support.exchanges import exchanged_twice
 from ..support.inserted import inserted_collectives
@@ -56,8 +58,9 @@ def check(report: Report) -> Iterator[Finding]:
         apart = report.lists_implicit or is_suppressed
         key = (collective.kind, collective.axes, (place.file, place.line) if apart else None)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
-    for group in groups.values():
-        yield _found(sorted(group, key=_size, reverse=True))
+    fixes = _fixes(report, (cause for group in groups.values() for _, cause in group if cause is not None))
+    for group in sorted(groups.values(), key=lambda group: -sum(map(_size, group))):
+        yield _found(sorted(group, key=_size, reverse=True), fixes)
 
 
 def _size(inserted: Inserted) -> int:
@@ -71,7 +74,7 @@ def _explicit_axes(report: Report) -> set[str]:
     return {name for name, type in types if type == "explicit"} - {name for name, type in types if type == "auto"}
 
 
-def _found(group: list[Inserted]) -> Finding:
+def _found(group: list[Inserted], lookups: tuple[Fix, ...]) -> Finding:
     first, cause = group[0]
     known = dict.fromkeys(each for _, each in group if each is not None)
     total = saving(*(each for each, _ in group), times=None).bytes
@@ -92,7 +95,20 @@ def _found(group: list[Inserted]) -> Finding:
         )
         or (("operation", "not known"),),
         related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
+        fixes=lookups if any(map(_is_lookup, known)) else (),
     )
+
+
+def _fixes(report: Report, causes: Iterable[CollectiveCause]) -> tuple[Fix, ...]:
+    """All lookups by `vmap`, for what some of them communicate; or one of them."""
+    places = dict.fromkeys(each.place for each in causes if _is_lookup(each))
+    edits = dict.fromkeys(found for place in places for found in vmapped_lookups(report.program, place) if found)
+    every = together(*edits)
+    return alternatives("look up in each element of the batch by itself, with vmap", (every, *edits)) if every else ()
+
+
+def _is_lookup(cause: CollectiveCause) -> bool:
+    return cause.primitive.startswith(("gather", "scatter"))
 
 
 def _is_gathered(cause: CollectiveCause, collective: Collective) -> bool:
@@ -119,6 +135,7 @@ RULE = Rule(
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,
     fails_strict=True,
-    tries="other specs of arguments, results and constraints, and the program without a constraint, the cheapest first"
-    " by Shardy's own passes. If a change saves communication and keeps the numbers, it is a finding of its own",
+    tries="lookups by vmap; other specs of arguments, results and constraints, and the program without a constraint,"
+    " the cheapest first by Shardy's own passes. If a change saves communication and keeps the numbers, it is a finding"
+    " of its own",
 )

@@ -8,7 +8,8 @@ from ....parsers.hlo import Instruction
 from ...collectives.spelled import over_text
 from ...dataflow.loops import PASSING, Loop, loops_of
 from ...report import Collective, Finding, Report
-from ..rule import Rule, advice, finding
+from ..fixes.batched import in_shard_maps
+from ..rule import Rule, alternatives, finding
 from ..support.compiled import place_in_hlo
 from ..support.compiled_from import compiled_collectives
 
@@ -21,7 +22,7 @@ def check(report: Report) -> Iterator[Finding]:
     for loop in loops_of(report.program):
         reduction = _reduction(loop)
         for each in () if reduction is None else compiled_collectives(report, (reduction,)):
-            yield _found(each)
+            yield _found(report, each)
 
 
 def _reduction(loop: Loop) -> Instruction | None:
@@ -38,7 +39,7 @@ def _reduction(loop: Loop) -> Instruction | None:
     return root if (root.metadata.op_name or "").rpartition("/")[2] == "while" else None
 
 
-def _found(there: Collective) -> Finding:
+def _found(report: Report, there: Collective) -> Finding:
     over = over_text(there)
     axes = ", ".join(repr(axis.name) for axis in there.axes or ()) or "the axis of the batch"
     return finding(
@@ -48,8 +49,9 @@ def _found(there: Collective) -> Finding:
         confidence="proved",
         axes=there.axes or (),
         evidence=(("condition", f"{there.name}: true while any element of the batch, on any device, is unfinished"),),
-        fixes=advice(
-            f"call the vmapped function in a shard_map over {axes}: each device stops when its own elements are done"
+        fixes=alternatives(
+            f"call the vmapped function in a shard_map over {axes}: each device stops when its own elements are done",
+            in_shard_maps(report.program, there.axes or ()),
         ),
     )
 
@@ -67,5 +69,5 @@ RULE = Rule(
     repaired="""each_its_own = jax.shard_map(jax.vmap(solve), mesh=mesh, in_specs=P("batch"), out_specs=P("batch"))
 each_its_own(x)""",
     check=check,
-    by_hand="the shard_map has to be written around everything that is vmapped",
+    tries="each vmap in a shard_map over the axes of its batch",
 )

@@ -1,4 +1,4 @@
-"""SS35: results that are made of no argument, and come out whole where an argument like them is sharded."""
+"""SS35: results that are made of no argument, and come out whole where a value of their type is sharded."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def check(report: Report) -> Iterator[Finding]:
         return
     flow = global_flow_of(text)
     sharded: dict[object, ShardedValue] = {}
-    for each in report.shardings:
-        is_large = (each.type.elements or 0) >= MIN_SPLIT_ELEMENTS
-        if each.role == "argument" and is_large and each.sharding is not None and each.sharding.sharded:
-            sharded.setdefault(each.type, each)
+    for role in ("argument", "output"):
+        for each in report.shardings:
+            is_large = (each.type.elements or 0) >= MIN_SPLIT_ELEMENTS
+            if each.role == role and is_large and each.sharding is not None and each.sharding.sharded:
+                sharded.setdefault(each.type, each)
     found = [
         each
         for each, name in zip(outputs, flow.jaxprs[0].outputs, strict=True)
@@ -60,7 +61,7 @@ def _found(report: Report, values: list[ShardedValue], sharded: dict[object, Sha
         axes=() if like.sharding is None else like.sharding.sharded,
         evidence=(
             ("per device", f"{format_bytes(total)} in {plural(len(values), 'result')}"),
-            ("an argument of its type", f"{like.name} {like.type} as {like.spec}"),
+            (f"another {like.role.replace('output', 'result')} of its type", f"{like.name} {like.type} as {like.spec}"),
         ),
         fixes=(
             Fix(
@@ -75,7 +76,8 @@ RULE = Rule(
     id="SS35",
     slug="result-of-no-argument",
     severity="warning",
-    finds="Results that depend on no argument, whole on every device, while an argument of their type is sharded.",
+    finds="Results that depend on no argument, whole on every device, while an argument or another result of their type"
+    " is sharded.",
     why="Shardings propagate along values. `zeros_like(p)` needs the shape of p alone: under jit nothing leads from the"
     " parameter to its moments, so jit(optimizer.init) gives each device all of them.",
     proof="No equation that makes the result takes an argument, and its sharding after propagation has no axis.",

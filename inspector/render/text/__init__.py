@@ -6,7 +6,7 @@ sections in full.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
 
@@ -38,7 +38,9 @@ def print_report(report: Report, console: Console, details: Collection[str] = ()
     sections = SECTIONS if "all" in details else tuple(details)
     printed = set() if begun is None else set(map(_plain, _beginning(begun, sections)))
     is_short = _is_short(report, details)
-    for number, part in enumerate(_parts(report, sections, frozenset(() if begun is None else _final(begun)))):
+    for number, part in enumerate(
+        _parts(report, sections, frozenset(map(_shown, () if begun is None else _final(begun))))
+    ):
         if part is not None and _plain(part) not in printed:
             if number and not is_short:
                 console.print()
@@ -69,6 +71,12 @@ def _final(report: Report) -> tuple[Finding, ...]:
     return tuple(found for found in report.findings if all(fix.state != "untried" for fix in found.fixes))
 
 
+def _shown(found: Finding) -> Hashable:
+    """The parts of a finding that a reader sees: experiments may add fixes that do not help, and are not shown."""
+    advised = found.advised
+    return found.rule, found.place, found.message, found.saved_bytes, advised and (advised.title, advised.state)
+
+
 def _plain(part: RenderableType) -> str:
     console = Console(file=StringIO(), width=WIDTH)
     with console.capture() as captured:
@@ -85,16 +93,16 @@ def _head(report: Report) -> RenderableType:
     return Group(*subject_lines(report))
 
 
-def _findings(report: Report, details: Collection[str], printed: frozenset[Finding]) -> RenderableType | None:
+def _findings(report: Report, details: Collection[str], printed: frozenset[Hashable]) -> RenderableType | None:
     """Errors and warnings, without the findings that are printed already."""
     if "findings" in details:
         return None
     return table_section(
-        matters(replace(report, findings=tuple(each for each in report.findings if each not in printed)))
+        matters(replace(report, findings=tuple(each for each in report.findings if _shown(each) not in printed)))
     )
 
 
-def _parts(report: Report, details: Collection[str], printed: frozenset[Finding]) -> Iterator[RenderableType | None]:
+def _parts(report: Report, details: Collection[str], printed: frozenset[Hashable]) -> Iterator[RenderableType | None]:
     yield _head(report)
     yield explanation(report)
     yield failure(report, in_full="messages" in details)

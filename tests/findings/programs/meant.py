@@ -57,6 +57,12 @@ def discarded(p, x, y):
     return sgd(p, x, y)
 
 
+def made(key):
+    """Weights that are split, and zeros like them, of which nothing is."""
+    weights = jax.lax.with_sharding_constraint(init(), rows)
+    return jax.tree.map(lambda w: w + key, weights), zeros(weights)
+
+
 def split(value):
     return jax.lax.with_sharding_constraint(value, rows)
 
@@ -114,13 +120,14 @@ CASES = {
     "one device": ("SS32", "x", jax.jit(sgd), (init(), X, Y)),
     "initialized on one device": ("SS32", "result['w1']", jax.jit(init), ()),
     "optimizer's init on one device": ("SS32", "result['w1']", jax.jit(zeros), (sharded,)),
-    "host batch": ("SS33", "x", jax.jit(sgd), (sharded, X, Y)),
+    "host batch": ("SS33", "y", jax.jit(sgd), (sharded, X, Y)),
     "replicated batch": ("SS33", "x", jax.jit(sgd), (copied, *placed((X, Y), whole))),
     "steps of a scan": ("SS33", "xs", jax.jit(microbatches), (copied, *steps)),
     "taken whole": ("SS33", "x", taken_whole, (init(), *played)),
     "weights whole over fsdp": ("SS33", "p['w1']", jax.jit(sgd), (init(), *placed((X, Y), fully))),
     "moments whole": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), whole), x, y)),
     "zeros whole": ("SS35", "result[0]['w1']", jax.jit(zeros_of, out_shardings=(None, rows)), (sharded,)),
+    "zeros beside weights": ("SS35", "result[1]['w1']", jax.jit(made), (1.0,)),
     "moments in other blocks": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), columns), x, y)),
     "moments of a state": ("SS34", "state['mu']['w1']", jax.jit(of_state), (state_of(copied), x, y)),
     "batch closed over": ("SS36", "x", with_batch, (copied,)),
@@ -135,6 +142,7 @@ CASES = {
     "moments sharded": ("", "", jax.jit(momentum), (sharded, placed(zeros(init()), rows), x, y)),
     "moments of a state sharded": ("", "", jax.jit(of_state), (state_of(sharded), x, y)),
     "moments sharded alone": ("", "", jax.jit(momentum), (copied, placed(zeros(init()), rows), x, y)),
+    "zeros as weights": ("", "", jax.jit(made, out_shardings=rows), (1.0,)),
     "initialized": ("", "", jax.jit(init, out_shardings=rows), ()),
     "optimizer's init": ("", "", jax.jit(zeros, out_shardings=rows), (sharded,)),
     "constrained batch": ("", "", jax.jit(constrained), (copied, X, Y)),

@@ -125,10 +125,11 @@ class _Observer:
         @functools.wraps(truth)
         def infer(function: Any, info: Any, args: Any, kwargs: Any) -> Any:
             if not self.is_over:
+                from ..tracing.lowering import is_jitted_by_user
                 from .calls import call_being_traced, is_own_of_jax, mapped_call
 
                 frame = sys._getframe(1)
-                if is_own_of_jax(function):
+                if is_own_of_jax(function) and not is_jitted_by_user(frame, function):
                     call, self.operation = mapped_call(frame), (function, args, kwargs)
                 else:
                     call = call_being_traced(function, args, kwargs, frame)
@@ -448,6 +449,5 @@ class Costliest:
         from .calls import module_of, names_of
 
         module = module_of(call.function)
-        args, kwargs = arguments
         found = Resolved(call.function, names_of(call.function)[0], module, module, tuple(observer.meshes))
-        self.capture(found, (args, dict(kwargs)), **how)
+        self.capture(found, (arguments[0], dict(arguments[1])), **how)

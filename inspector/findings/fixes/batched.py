@@ -1,0 +1,139 @@
+"""Work on the elements of a batch, so that no device needs what is on others: by `vmap`, or in a `shard_map`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from ....parsers.sharding_syntax.mesh import AxisRef
+from ...ir.program import Program
+from ...report import Edit, SourcePosition
+from ...report.position import own_frames
+from .calls import around, imports, name_of, nodes_of, own_files, tree_of
+from .edits import Edits, instead, wrapped
+from .specs import mesh_text, spelled, targets_of
+
+WRITTEN = (ast.Slice, ast.Constant, ast.UnaryOp)
+"""Indices that stay where they are: no arrays."""
+
+NUMBERING = ("arange", "iota", "broadcasted_iota")
+
+
+def vmapped_lookups(program: Program, place: SourcePosition) -> Iterator[Edits]:
+    """`x[rows, i]` as a lookup in each row, and `x.at[rows, i].set(u)` as an update of each; `rows` is an `arange`."""
+    for frame in own_frames(place.stack):
+        source = program.file(frame.file)
+        if source is None or not imports(source, "jax"):
+            continue
+        for node in nodes_of(program, frame.file):
+            match node:
+                case ast.Subscript(slice=ast.Tuple(elts=[rows, *indices])) if node.lineno == frame.line and indices:
+                    if _is_numbered(program, frame.file, rows):
+                        yield _vmapped(program, frame.file, node, indices)
+
+
+def _is_numbered(program: Program, file: str, index: ast.expr) -> bool:
+    """Return whether an index, as `rows[:, None]`, is of a function that numbers, or a name of what it gives."""
+    match index:
+        case ast.Subscript(value=inner) | ast.Call(func=ast.Attribute(value=inner, attr="reshape")):
+            return _is_numbered(program, file, inner)
+        case ast.Call(func=function):
+            return name_of(function) in NUMBERING
+        case ast.Name(id=name):
+            given = [node for node in nodes_of(program, file) if any(each.id == name for each in targets_of(node))]
+            values = [node.value for node in given if isinstance(node, ast.Assign)]
+            return any(not isinstance(value, ast.Name) and _is_numbered(program, file, value) for value in values)
+    return False
+
+
+def _vmapped(program: Program, file: str, node: ast.Subscript, indices: Sequence[ast.expr]) -> Edits:
+    given: list[ast.expr] = []
+
+    def inside(each: ast.expr) -> str:
+        if isinstance(each, WRITTEN):
+            return ast.unparse(each)
+        given.append(each)
+        return f"a{len(given)}"
+
+    index = ", ".join(map(inside, indices))
+    match node.value, list(islice(around(program, (file, node)), 2)):
+        case ast.Attribute(attr="at", value=array), [ast.Attribute(attr=method), ast.Call(args=[update]) as whole]:
+            body = f"a.at[{index}].{method}({', '.join([inside(update), *map(ast.unparse, whole.keywords)])})"
+        case ast.Attribute(attr="at"), _:
+            return ()
+        case array, _:
+            whole, body = node, f"a[{index}]"  # type: ignore[assignment]
+    names = ", ".join(["a", *(f"a{number}" for number in range(1, len(given) + 1))])
+    return instead((file, whole), f"jax.vmap(lambda {names}: {body})({', '.join(map(ast.unparse, [array, *given]))})")
+
+
+def in_shard_maps(program: Program, axes: Sequence[AxisRef]) -> Iterator[Edits]:
+    """Each `vmap(f)` of the user's in a shard_map over the axes of its batch.
+
+    In one that is not checked, too: a loop in it may carry constants, which do not vary over the axes.
+    """
+    names = tuple(dict.fromkeys(axis.name for axis in axes))
+    for file in own_files(program):
+        for node in nodes_of(program, file):
+            match node:
+                case ast.FunctionDef(decorator_list=decorators):
+                    found = next((each for each in decorators if _is_vmap(each)), None)
+                    if found is not None:
+                        yield from _mapped(program, file, found, names, node)
+                case ast.Call(func=function, args=[_, *_]) if name_of(function) == "vmap":
+                    yield from _mapped(program, file, node, names)
+
+
+def _is_vmap(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=function, args=[first]) if name_of(function) == "partial":
+            return name_of(first) == "vmap"
+    return name_of(node) == "vmap"
+
+
+def _mapped(
+    program: Program, file: str, node: ast.expr, names: tuple[str, ...], decorated: ast.FunctionDef | None = None
+) -> Iterator[Edits]:
+    mesh, split, whole = mesh_text(program, (file, node)), *(spelled(program, file, text) for text in _specs(names))
+    keywords = {each.arg: each.value for each in node.keywords} if isinstance(node, ast.Call) else {}
+    specs = _in_specs(keywords.get("in_axes"), split, whole)
+    if not (mesh and split and specs and names) or "out_axes" in keywords:
+        return
+    for unchecked in ("", ", check_vma=False"):
+        text = f"mesh={mesh}, in_specs={specs}, out_specs={split}{unchecked}"
+        if decorated is None:
+            yield wrapped((file, node), "jax.shard_map(", f", {text})")
+        elif later := _assigned_below(program, file, mesh, decorated):
+            name = decorated.name
+            yield (Edit(file, later, 0, later, 0, f"{name} = jax.jit(jax.shard_map({name}, {text}))\n"),)
+        else:
+            start = (node.lineno, node.col_offset)
+            yield (Edit(file, *start, *start, f"jax.shard_map({text})\n{' ' * (node.col_offset - 1)}@"),)
+
+
+def _assigned_below(program: Program, file: str, name: str, function: ast.FunctionDef) -> int:
+    """The line behind the module's statement that assigns a name after a function of the module; 0 for none."""
+    body = tree_of(source).body if (source := program.file(file)) is not None else []
+    own = (each for each in body if any(target.id == name for target in targets_of(each)))
+    found = next(own, None)
+    return (
+        (found.end_lineno or 0) + 1 if found is not None and function in body and found.lineno > function.lineno else 0
+    )
+
+
+def _specs(names: tuple[str, ...]) -> tuple[str, str]:
+    return f"P({names[0]!r})" if len(names) == 1 else f"P({names!r})", "P()"
+
+
+def _in_specs(in_axes: ast.expr | None, split: str, whole: str) -> str:
+    """The specs of arguments that are mapped in their first dimension or not at all; empty where others are."""
+    match in_axes:
+        case None | ast.Constant(value=0):
+            return split
+        case ast.Tuple(elts=elements) if all(
+            isinstance(each, ast.Constant) and each.value in (0, None) for each in elements
+        ):
+            parts = [split if ast.unparse(each) == "0" else whole for each in elements]
+            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    return ""
