@@ -69,9 +69,10 @@ def recorded(tmp_path: Path) -> Captured:
         from shardscope.inspector.capture.worker.recording import record
 
         events: list[Event] = []
-        module = sys.modules[function.__module__]
-        request = Request(f"{module.__file__}:{function.__name__}", target="local", **options)
-        found = Resolved(function, function.__name__, module, module)
+        inner = getattr(function, "func", function)
+        module = sys.modules[inner.__module__]
+        request = Request(f"{module.__file__}:{inner.__name__}", target="local", **options)
+        found = Resolved(function, inner.__name__, module, module)
         record(request, found, Channel(events.append), str(tmp_path), given=(args, {}))
         capture = Capture()
         for event in events:

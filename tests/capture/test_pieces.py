@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import itertools
 import linecache
 import os
 import resource
@@ -20,10 +21,12 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.endings import Ending
+from shardscope.inspector.capture.events import decode
 from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.process import Process, _peak
-from shardscope.inspector.capture.protocol.trace import TraceOptions
-from shardscope.inspector.capture.protocol.wire import Frame, encode
+from shardscope.inspector.capture.protocol.events import Failure
+from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Overhead, TraceOptions
+from shardscope.inspector.capture.protocol.wire import Frame, encode, read
 from shardscope.inspector.capture.protocol.workspace import diverted
 from shardscope.inspector.capture.worker import channel, patches
 from shardscope.inspector.capture.worker.binaries import _protos
@@ -328,8 +331,16 @@ def test_an_uncaught_error_of_a_script_is_shown_as_ever(tmp_path: Path, monkeypa
     shown: list[Any] = []
     monkeypatch.setattr(sys, "excepthook", lambda *error: shown.append(error))
     before, error = sys.excepthook, ValueError("of the script")
+    clock = itertools.count()
+    monkeypatch.setattr("time.thread_time", lambda: next(clock))
     recorder = Recorder(str(tmp_path), TraceOptions())
     sys.excepthook(ValueError, error, None)
     recorder.close()
     assert shown == [(ValueError, error, None)]
     assert sys.excepthook is before
+    (file,) = tmp_path.glob(f"*/{EVENTS_FILE}")
+    with file.open("rb") as frames:
+        events = list(map(decode, read(frames)))
+    assert [event.said for event in events if isinstance(event, Failure)] == ["of the script"]
+    *_, overhead = (event for event in events if isinstance(event, Overhead))
+    assert overhead == Overhead(1, 0)

@@ -117,8 +117,7 @@ def record(
             )
         if topology is None and request.live:
             channel.enter("run")
-            needed = _bytes_needed(compiled.memory, len(compiled.devices))
-            if needed and (obstacle := live.obstacle(needed)):
+            if obstacle := live.obstacle(_bytes_needed(compiled.memory, len(compiled.devices))):
                 channel.tell("info", f"no live run: {obstacle}")
             else:
                 waits = partial(_tell_of_waiting, request, program, compiled, channel, workspace)
@@ -202,10 +201,9 @@ def tell_what_has_moved(channel: Channel) -> None:
         channel.tell("warning", problem)
 
 
-def _bytes_needed(memory: Memory | None, devices: int) -> int | None:
-    if memory is None or memory.arguments is None or memory.outputs is None or memory.temporaries is None:
-        return None
-    return (memory.arguments + memory.outputs + memory.temporaries) * devices
+def _bytes_needed(memory: Memory | None, devices: int) -> int:
+    sizes = () if memory is None else (memory.arguments, memory.outputs, memory.temporaries)
+    return sum(filter(None, sizes)) * devices
 
 
 NO_ARRAYS = r"which is not a valid JAX type|unhashable type: '\w*Tracer'"

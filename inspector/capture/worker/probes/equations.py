@@ -12,7 +12,7 @@ from ..program.structure import opened
 
 def probe() -> str | None:
     """Return what cannot be done with this version of JAX because an attribute has moved."""
-    equation = jax.make_jaxpr(lambda x: x + 1)(1).jaxpr.eqns[0]
+    equation = jax.make_jaxpr(jax.lax.neg)(1).jaxpr.eqns[0]
     if not (hasattr(equation, "ctx") and hasattr(equation.primitive, "get_bind_params")):
         return f"JAX {jax.__version__} evaluates equations differently: values inside the program are not available"
     return None

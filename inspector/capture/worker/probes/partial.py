@@ -100,13 +100,11 @@ def _numbers(sharding: Any, replicas: bool = False) -> dict[Any, int]:
     """The number of each device among those with summands of the same elements; one of each set of replicas alone."""
     mesh, unreduced = sharding.mesh, sharding.spec.unreduced
     used = {name for entry in entries(sharding.spec) for name in (entry if isinstance(entry, tuple) else (entry,))}
-    found = {}
+    found: dict[Any, int] = {}
+    numbers: dict[tuple[int, ...], int] = {}
     for place, device in np.ndenumerate(mesh.devices):
         coordinates = dict(zip(mesh.axis_names, place, strict=True))
         if replicas or not any(at for name, at in coordinates.items() if name not in used and name not in unreduced):
-            number = 0
-            for axis in mesh.axis_names:
-                if axis in unreduced:
-                    number = number * mesh.shape[axis] + coordinates[axis]
-            found[device] = number
+            summand = tuple(at for name, at in coordinates.items() if name in unreduced)
+            found[device] = numbers.setdefault(summand, len(numbers))
     return found
