@@ -95,6 +95,9 @@ def test_each_iteration_of_a_scan_on_each_device(mesh: Mesh, recorded: Captured)
 
     equations = {each.path for each in probes(capture, "before")}
     sums, moves = sorted(equations, key=lambda path: [float(each) for each in path])
+    inside = [each for each in capture.probes if each.path]
+    assert [each.path for each in inside] == [sums] * 18 + [moves] * 18
+    assert [each.when for each in inside] == (["before"] * 9 + ["after"] * 9) * 2
     for path, becomes in ((sums, False), (moves, True)):
         for when in ("before", "after"):
             found = probes(capture, when, lambda each: each.path == path)  # noqa: B023

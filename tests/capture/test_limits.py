@@ -97,6 +97,18 @@ def test_the_most_that_is_unpacked(size: int) -> None:
     assert read() == bytes(size)
 
 
+def test_the_most_files_of_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as opened:
+        for name in "abc":
+            opened.writestr(name, name)
+    monkeypatch.setattr(packed, "MAX_MEMBERS", 3)
+    assert [read() for *_, read in packed.members("x", archive.getvalue(), packed.Allowance(9))] == [b"a", b"b", b"c"]
+    monkeypatch.setattr(packed, "MAX_MEMBERS", 2)
+    with pytest.raises(UnreadableFileError):
+        list(packed.members("x", archive.getvalue(), packed.Allowance(9)))
+
+
 def test_how_much_a_file_may_unpack_to(monkeypatch: pytest.MonkeyPatch) -> None:
     for available, size, most in [
         (None, 0, packed.SMALL_BYTES),

@@ -14,7 +14,7 @@ import numpy as np
 from ...protocol import values
 from ...protocol.memory import available_bytes
 from ...protocol.values import Compared, Difference, Probe, Shard, part_text
-from ..own_jit import jax_jit
+from ..own_jit import compiled_quickly, jax_jit
 from ..program.avals import type_text
 from ..program.compiled import compiled_shardings
 from . import live
@@ -35,9 +35,6 @@ MAX_BYTES, MAX_CHOSEN_BYTES = 1 << 22, 1 << 26
 
 REPEAT_BELOW_S = 1.0
 """Seconds below which the run is repeated, without what the first one has to do once."""
-
-UNOPTIMIZED = {"xla_backend_optimization_level": 0}
-"""Most of the time to compile for CPUs is LLVM's, and a program that runs twice does not win it back."""
 
 
 class TooLargeError(Exception):
@@ -75,7 +72,7 @@ class Probed:
         available = available_bytes()
         if available is not None and size > available // 2:
             raise TooLargeError(f"they take {size / 1e9:.1f} GB; {available / 1e9:.1f} GB of memory are free")
-        probed = traced.lower().compile(compiler_options=UNOPTIMIZED if jax.default_backend() == "cpu" else None)
+        probed = compiled_quickly(traced.lower())
         seconds = self._timed(probed, inputs)
         if seconds < REPEAT_BELOW_S:
             seconds = min(seconds, self._timed(probed, inputs))

@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from ...protocol.values import Summaries, Summary
-from ..own_jit import jax_jit
+from ..own_jit import compiled_quickly, jax_jit
 from ..program.jaxpr_facts import Table
 from ..program.structure import bodies, line_of, opened
 from . import live
@@ -25,8 +24,6 @@ from .probing import Prober
 from .sites import Path, Run, When
 
 MAX_SUMMARIES = 20_000
-
-UNOPTIMIZED = {"xla_backend_optimization_level": 0}
 
 _ODD = (0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F, 0x165667B1)
 """Multipliers that spread the bits of an index, one for each dimension."""
@@ -93,9 +90,8 @@ class Summed:
     def __init__(self, traced: Any, table: Table, inputs: live.Inputs, iterations: tuple[int, ...]) -> None:
         self._jaxpr = traced.jaxpr
         self._prober = Summing(table.indices, lambda *_: True, digests=False, iterations=iterations)
-        compiled = jax_jit(lambda *leaves: self._prober.run(traced.jaxpr, leaves)[1]).lower(*inputs.leaves)
-        options = UNOPTIMIZED if jax.default_backend() == "cpu" else None
-        arrays = compiled.compile(compiler_options=options)(*live.fresh(inputs))
+        lowered = jax_jit(lambda *leaves: self._prober.run(traced.jaxpr, leaves)[1]).lower(*inputs.leaves)
+        arrays = compiled_quickly(lowered)(*live.fresh(inputs))
         self._arrays = {key: np.asarray(array) for key, array in arrays.items()}
         self._run = Run(self._prober.sites, self._arrays)
 

@@ -89,7 +89,7 @@ class Requests:
         own, steps = _steps(parameter), _steps(name)
         if _first(parameter) != _first(name):
             return own
-        if not own or own[0] == steps[0]:
+        if own[:1] == steps[:1]:
             return []
         is_beside = own[0].strip(".[']") in PARAMETERS
         return own[1:] if len(own) < len(steps) + is_beside else []
