@@ -280,7 +280,7 @@ CEILINGS = {
     "inspector/evaluate": 3_470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 1775,
-    "inspector/findings": 8_290,
+    "inspector/findings": 8_400,
     "inspector/ir": 1570,
     "inspector/links": 200,
     "inspector/render": 8330,

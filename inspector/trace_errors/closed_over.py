@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ..findings.fixes.calls import binds
+from ..findings.fixes.calls import binds, shard_map_calls
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..report import Edit, StoryStep
 from .candidates import Candidate, Reason
-from .functions import Function, maps, shard_map_calls
+from .functions import Function, maps
 from .problem import ARRAYS, Argument, Problem
 
 CLOSED = re.compile(r"Closing over inputs to shard_map where the input is sharded on `Explicit` axes")

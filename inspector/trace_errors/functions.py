@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from ..findings.fixes.calls import name_of, nodes_of
+from ..findings.fixes.calls import nodes_of
 from ..findings.fixes.edits import Placed
 from .failed import Failed
 
@@ -66,15 +66,6 @@ def element(value: ast.expr, path: str) -> ast.expr | None:
 def prefix_of(call: ast.Call) -> str:
     """Return the user's prefix for functions of `jax.lax`: `lax.`, `jax.lax.`; the full name if it is not clear."""
     return f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else "jax.lax."
-
-
-def shard_map_calls(nodes: Iterable[tuple[str, ast.AST]]) -> Iterator[tuple[str, ast.Call]]:
-    """The calls of shard_map among the syntax of files, partial ones included."""
-    for file, node in nodes:
-        if isinstance(node, ast.Call):
-            is_partial = name_of(node.func) == "partial" and node.args
-            if name_of(node.args[0] if is_partial else node.func) == "shard_map":
-                yield file, node
 
 
 def maps(call: ast.Call, function: Function) -> bool:

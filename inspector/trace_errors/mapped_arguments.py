@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator
 
 from ...parsers.source import Frame
-from ..findings.fixes.calls import name_of, nodes_of
+from ..findings.fixes.calls import name_of, nodes_of, shard_map_calls
 from ..findings.fixes.edits import Edits, instead, with_keyword
 from ..report import Explanation, Fix, SourcePosition, StoryStep
 from .explicit_specs import SPEC, Spec, spec_of, text_of
 from .failed import Failed
-from .functions import shard_map_calls
 from .operands import operands, resharded_at
 
 IN_SPECS = re.compile(rf"in_specs passed to shard_map: {SPEC} does not match the specs of the input: {SPEC} for arg")

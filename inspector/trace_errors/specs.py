@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from ...parsers.source import Frame
-from ..findings.fixes.calls import name_of
+from ..findings.fixes.calls import name_of, shard_map_calls
 from ..findings.fixes.edits import Placed, as_operand, axes_text, instead, wrapped
 from ..findings.fixes.invariance import CASTS, without_varying
 from ..findings.fixes.specs import SPECS
 from ..report import Explanation, Fix, SourcePosition, StoryStep
 from .failed import Failed
-from .functions import PATH, Function, element, functions_named, maps, results_of, shard_map_calls
+from .functions import PATH, Function, element, functions_named, maps, results_of
 
 _FUNCTION = re.compile(r"applied to the function '([^']*)'")
 

@@ -150,6 +150,11 @@ def averaged_again(a):
     return by_rows(lambda v: lax.pmean(lax.psum_scatter(v * 19, "x", scatter_dimension=1, tiled=True), "x"))(a)
 """,
     """
+def stacked(a):
+    own = lambda v: jax.grad(lambda w: jnp.sum(jnp.sin(v @ w)))(jnp.ones((8, 4)))[None]
+    return jax.shard_map(own, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a + 21)
+""",
+    """
 def in_order(a):
     return by_rows(lambda v: jnp.sin(lax.psum(v + 9, "x")))(a)
 """,

@@ -229,6 +229,15 @@ def quotient_of(program: Program, call: Call | None) -> tuple[str, ast.expr] | N
     return None
 
 
+def shard_map_calls(nodes: Iterable[tuple[str, ast.AST]]) -> Iterator[tuple[str, ast.Call]]:
+    """The calls of shard_map among the syntax of files, partial ones included."""
+    for file, node in nodes:
+        if isinstance(node, ast.Call):
+            is_partial = name_of(node.func) == "partial" and node.args
+            if name_of(node.args[0] if is_partial else node.func) == "shard_map":
+                yield file, node
+
+
 def nodes_of(program: Program, file: str) -> Iterator[ast.AST]:
     """The syntax of a file, node by node; nothing of one that is not known."""
     source = program.file(file)

@@ -43,7 +43,7 @@ def _of_own_blocks(report: Report, flow: Flow, place: EquationPlace, mapped: Sha
         named = {axis for axis, _ in leaving}
         missing = [axis for axis in axes_of(join(held), "varying") if axis not in named and sizes.get(axis) != 1]
         if made is not None and missing:
-            along, output = ", ".join(missing), _output(report, flow, place, number)
+            along, output = ", ".join(missing), output_of(report, flow, place, number)
             yield finding(
                 RULE,
                 flow.place(made),
@@ -150,10 +150,10 @@ def _result(report: Report, flow: Flow, mapped: EquationPlace | None, differs: D
     outputs = () if mapped is None else flow.jaxprs[dict(mapped.equation.bodies)["jaxpr"]].outputs
     if mapped is None or differs.value not in outputs:
         return differs.value
-    return _output(report, flow, mapped, outputs.index(differs.value))
+    return output_of(report, flow, mapped, outputs.index(differs.value))
 
 
-def _output(report: Report, flow: Flow, mapped: EquationPlace, number: int) -> str:
+def output_of(report: Report, flow: Flow, mapped: EquationPlace, number: int) -> str:
     """Return a result of a shard_map by its path in the function's result, or by its number among several."""
     paths, count = report.capture.outputs, len(mapped.equation.outputs)
     returned = flow.result_of(At(mapped.jaxpr, mapped.equation.outputs[number].name))

@@ -11,6 +11,7 @@ from registry import Programs
 
 mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 rows = partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+checked = partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
 programs = Programs()
 
 
@@ -247,6 +248,25 @@ def called_back_with_parts(a):
 @programs.found_by("SS01", gpu="", tpu="")  # the lookup is summed over x; of so little nothing is saved there
 def looked_up(a):
     return along(along(a, "x", "y")[jnp.arange(16) % 5], "x")
+
+
+@programs.found_by("SS40")
+@checked
+def summed_and_stacked(a):
+    return 3 * jax.grad(lambda w: jnp.sum(jnp.sin(a @ w)))(jnp.ones((8, 4)))[None]
+
+
+@programs.found_by()
+@checked
+def own_of_each(a):
+    return 3 * jax.grad(lambda w: jnp.sum(jnp.sin(a @ w)))(lax.pcast(jnp.ones((8, 4)), "x", to="varying"))[None]
+
+
+@programs.found_by()
+@partial(checked, out_specs=(P("x"), P()))
+def summed_norm(a):
+    gradient = jax.grad(lambda w: jnp.sum(jnp.sin(a @ w)))(jnp.ones((8, 4)))
+    return jnp.sum(gradient**2, axis=1)[None], 1 - gradient
 
 
 def program(a):
