@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +104,21 @@ def test_processes_may_wait_for_a_while(tmp_path: Path, monkeypatch: pytest.Monk
     assert (late.statuses, late.why) == ((None, None), "the time limit of --timeout was reached")
     ended = several.run_processes(["sleep", "600"], tmp_path, options, 2, why_to_end=lambda: "they differ")
     assert (ended.statuses, ended.why) == ((None, None), "they differ")
+
+
+def test_processes_that_compute_or_want_to_are_not_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the seconds that the system says of them, and those for which they waited for a processor."""
+    for name, seconds in (("CHECK_S", 0.05), ("POLL_S", 0.02), ("STALLED_S", 0.1)):
+        monkeypatch.setattr(several, name, seconds)
+    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    options = TraceOptions(None, None, True, "cpu", processes=2)
+    for ran, wanted in ((10, 0), (0, 10)):
+        clock = itertools.count()
+        monkeypatch.setattr(several, "processor_seconds", lambda pids, ran=ran: float(ran * next(clock)))  # noqa: B023
+        ready = itertools.count()
+        monkeypatch.setattr(several, "ready_seconds", lambda pids, w=wanted: {tmp_path: w * next(ready)})  # noqa: B023
+        finished = several.run_processes(["sleep", "0.6"], tmp_path, options, 2)
+        assert (finished.statuses, finished.why) == ((0, 0), "")
 
 
 def test_what_the_first_process_prints_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

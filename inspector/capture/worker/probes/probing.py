@@ -147,9 +147,7 @@ class Prober(Keeping):
 
         buffers = self.buffers(lambda: body(carry, [each[0] for each in slices])[1], loop.kept)
         state = (jnp.int32(0), carry, buffers)
-        (_, carry, buffers), rest = lax.scan(
-            step, state, slices, params["length"], params.get("reverse", False), params.get("unroll", 1)
-        )
+        (_, carry, buffers), rest = lax.scan(step, state, slices, params["length"], params["reverse"], params["unroll"])
         return [*carry, *rest], buffers
 
     def while_loop(self, equation: Any, path: Path, values: list[Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -57,7 +57,7 @@ def numbered(jaxpr: Any, lengths: tuple[int, ...] = ()) -> Iterator[Numbered]:
 def _body(equation: Any) -> Any:
     name, params = equation.primitive.name, equation.params
     if name == "scan":
-        return params["jaxpr"] if structure.loop(equation) is not None and params["length"] else None
+        return None if structure.loop(equation) is None else params["jaxpr"]
     return next((params[key] for key in CALLED if key in params), None) if name in CALLS else None
 
 
@@ -126,8 +126,8 @@ class CutProgram:
             values[constants : constants + carried],
             (values[constants + carried :], inside),
             params["length"],
-            params.get("reverse", False),
-            params.get("unroll", 1),
+            params["reverse"],
+            params["unroll"],
         )
         return [*carry, *rest]
 
