@@ -361,3 +361,43 @@ def test_the_source_of_a_function_that_is_in_no_file(tmp_path: Path) -> None:
         assert capture.subject is not None
         assert capture.subject.script == (cell if file == cell else None)
         assert (None if capture.script_text is None else capture.script_text.data) == (text if file == cell else None)
+
+
+def test_operations_in_loops_tuples_and_shard_maps_have_their_lines(
+    mesh: Mesh, recorded: Captured, tmp_path: Path
+) -> None:
+    """In the module that the compiler dumped, which has none."""
+
+    @jax.jit
+    def fn(x: Any, w: Any) -> Any:
+        x = lax.fori_loop(0, 3, lambda _, x: jnp.sin(x), x)
+        x, w = lax.optimization_barrier((x, w))
+        x = jax.pure_callback(np.abs, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+        (x, _), rows = lax.scan(lambda carry, row: ((jnp.tanh(carry[0]), carry[1] + 1), row), (x, w), w)
+        x = lax.cond(x[0, 0] > 0, jnp.exp, jnp.log1p, x)
+        x, order = lax.sort((x, jnp.arange(64).reshape(8, 8)), dimension=1, num_keys=1)
+        x = lax.while_loop(lambda x: x.sum() < 9, jnp.cos, x)
+        mapped = jax.shard_map(lambda x: jnp.cbrt(lax.psum(x, "y")), mesh=mesh, in_specs=P("x", "y"), out_specs=P("x"))
+        return mapped(x), order, rows
+
+    square = np.ones((8, 8), np.float32)
+    capture = recorded(fn, on(mesh, square, "x"), on(mesh, square, None, "y"), live=False)
+    stablehlo = next(each for each in capture.stages if each.name == "stablehlo").source
+    files = find_propagation(str(tmp_path / DUMP))
+    assert files is not None
+    lines = inspect.getsource(fn).splitlines()
+    first = inspect.getsourcelines(fn)[1]
+    for wish in ("origins steps", "steps", ""):
+        data = provenance.propagate(stablehlo.data, wish, Dump(*(each.read_bytes() for each in files)))
+        with modules.context():
+            module = modules.ir.Module.parse(data)
+            found = {}
+            for operation in modules.find(module.operation, lambda name: name.startswith("stablehlo.")):
+                place = re.search(rf'"{re.escape(__file__)}":(\d+)', str(operation.location))
+                found[operation.name.partition(".")[2]] = place and lines[int(place[1]) - first]
+        for name, text in {
+            "sine": "jnp.sin", "tanh": "jnp.tanh", "exponential": "jnp.exp", "log_plus_one": "jnp.log1p",
+            "cosine": "jnp.cos", "cbrt": "jnp.cbrt", "sort": "lax.sort", "while": "lax.while_loop",
+        }.items():  # fmt: skip
+            assert name in found
+            assert text in (found[name] or "")
