@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 from ...ir.program import Program
@@ -21,8 +22,16 @@ STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
 
 
 def together(*parts: Edits) -> Edits:
-    """All of several changes, each edit once; none where one of them cannot be written."""
-    return tuple(dict.fromkeys(edit for part in parts for edit in part)) if all(parts) else ()
+    """All of several changes, each edit once; none where one of them cannot be written.
+
+    Texts inserted at one place are one edit, so that edits can be applied in any order.
+    """
+    texts: dict[Edit, str] = {}
+    for edit in dict.fromkeys(edit for part in parts for edit in part) if all(parts) else ():
+        is_inserted = (edit.line, edit.column) == (edit.end_line, edit.end_column)
+        at = replace(edit, text="") if is_inserted else edit
+        texts[at] = texts.get(at, "") + edit.text if is_inserted else edit.text
+    return tuple(replace(at, text=text) for at, text in texts.items())
 
 
 def instead(placed: Placed, text: str) -> Edits:
