@@ -32,10 +32,15 @@ def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation:
     """Explain where the axis enters in the loop, and which cast the initial value needs."""
     name, before, after = said.groups()
     axes = _entering(before, after)
-    steps = [step for axis in axes for step in failed.story_at(("scan", "while"), axis)]
+    initial = initial_carry(failed, name)
+    if initial is not None and name.startswith("loop_carry") and isinstance(initial[1][1], ast.Name):
+        name = initial[1][1].id  # fori_loop has no name for it
+    stories = [failed.story_at(("scan", "while"), axis) for axis in axes]
+    steps = dict.fromkeys(step for part in (slice(1), slice(1, None)) for story in stories for step in story[part])
     begins = StoryStep(f"{name} starts as {before}, and is {after} after one iteration", failed.place)
+    them = "it" if len(axes) == 1 else "them"
     return Explanation(
-        f"{name} is a loop carry that starts without {', '.join(axes)} in its type and comes to vary over it",
+        f"{name} is a loop carry that starts without {', '.join(axes)} in its type and comes to vary over {them}",
         (*steps, begins),
         tuple(_fixes(failed, axes)),
     )

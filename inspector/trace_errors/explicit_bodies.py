@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..findings.fixes.calls import name_of
-from ..findings.fixes.edits import Placed, with_keyword
+from ..findings.fixes.edits import Placed, with_keyword, wrapped
 from ..report import Explanation, Fix, StoryStep
+from ..units import with_more
 from .carries import initial_carry
 from .explicit_specs import Spec, spec_of_type, text_of
 from .failed import Failed
@@ -17,7 +19,7 @@ from .operands import failing, resharded_at, shardings
 
 CARRY = re.compile(
     r"[Tt]he input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type"
-    r" (\S+)\.\s"
+    r" (\S+)[.;]\s"
 )
 BRANCHES = re.compile(r"[Tt]he output of \S+ has type (\S+) but the corresponding output of \S+ has type (\S+)\.\s")
 CONVOLUTION = re.compile(r"Please specify the output sharding via `out_sharding` parameter of `(\w+)`")
@@ -32,19 +34,57 @@ BODIES = {"scan": 0, "while_loop": 1, "fori_loop": 2}
 
 
 def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation | None:
-    """Explain a carry that an iteration shards otherwise: it begins, or goes on, as the other one is."""
-    name, before, after = said[1], _sharded(said[2]), _sharded(said[3])
-    if before is None or after is None or before[0] != after[0] or before[1] == after[1]:
-        return None
-    begins = StoryStep(f"{name} starts as {text_of(before[1])}, and is {text_of(after[1])} after one iteration")
-    initial, fixes = initial_carry(failed, name), list[Fix]()
-    if initial is not None:
-        title = f"reshard the initial carry to {text_of(after[1])}, as an iteration gives it"
-        fixes += [Fix(title, edits) for edits in resharded_at(failed, initial[1], after[1])]
-    for placed in _results(failed, name):
-        title = f"reshard what an iteration gives to {text_of(before[1])}, as the carry starts"
-        fixes += [Fix(title, edits) for edits in resharded_at(failed, placed, before[1])]
-    return Explanation(f"{name} is a loop carry whose sharding an iteration changes", (begins,), tuple(fixes))
+    """Explain carries that an iteration shards otherwise: they begin, or go on, as the others are."""
+    carries = list[tuple[str, Spec, Spec]]()
+    for each in CARRY.finditer(failed.said):
+        one, other = _sharded(each[2]), _sharded(each[3])
+        if one is None or other is None or one[0] != other[0] or one[1] == other[1]:
+            return None
+        carries.append((each[1], one[1], other[1]))
+    begins = [
+        StoryStep(f"{name} starts as {text_of(before)}, and is {text_of(after)} after one iteration")
+        for name, before, after in carries
+    ]
+    name, before, after = carries[0]
+    fixes = list[Fix]()
+    if len(carries) == 1:
+        initial = initial_carry(failed, name)
+        title = f"reshard the initial carry to {text_of(after)}, as an iteration gives it"
+        fixes += [Fix(title, edits) for edits in (resharded_at(failed, initial[1], after) if initial else ())]
+        title = f"reshard what an iteration gives to {text_of(before)}, as the carry starts"
+        results = _results(failed, name)
+        fixes += [Fix(title, edits) for placed in results for edits in resharded_at(failed, placed, before)]
+    fixes += _tree(failed, {name: after for name, _, after in carries})
+    kind = "are loop carries" if len(carries) > 1 else "is a loop carry"
+    title = f"{with_more(name, len(carries))} {kind} whose sharding an iteration changes"
+    return Explanation(title, tuple(begins), tuple(fixes))
+
+
+def _tree(failed: Failed, wanted: Mapping[str, Spec]) -> Iterator[Fix]:
+    """The dict of arrays with which the carries start, each resharded as an iteration gives it."""
+    root = re.split(r"\['", next(iter(wanted)), maxsplit=1)[0]
+    found = initial_carry(failed, root)
+    if found is None or not isinstance(found[1][1], ast.Name):
+        return
+    tree = found[1][1].id
+    specs = {name.removeprefix(tree): spec for name, spec in failed.specs.items() if name.startswith(f"{tree}[")}
+    specs |= {name.removeprefix(root): spec for name, spec in wanted.items()}
+    nested: dict[str, Any] = {}
+    for path, spec in specs.items():
+        *keys, last = re.findall(r"\['([^']*)'\]", path) or [""]
+        if path != "".join(f"['{key}']" for key in (*keys, last)):
+            return
+        inner = nested
+        for key in keys:
+            inner = inner.setdefault(key, {})
+        inner[last] = f"jax.{text_of(spec)}"
+    title = f"reshard {tree}, with which the carry starts, as an iteration gives it"
+    yield Fix(title, wrapped(found[1], "jax.sharding.reshard(", f", {_dict(nested)})"))
+
+
+def _dict(nested: Mapping[str, Any]) -> str:
+    items = (f"{key!r}: {each if isinstance(each, str) else _dict(each)}" for key, each in nested.items())
+    return f"{{{', '.join(items)}}}"
 
 
 def explain_branches(failed: Failed, said: re.Match[str]) -> Explanation | None:

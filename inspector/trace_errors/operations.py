@@ -50,25 +50,17 @@ def explain_cast(failed: Failed, said: re.Match[str]) -> Explanation:
 
 
 def explain_unbound(failed: Failed, said: re.Match[str]) -> Explanation | None:
-    """An axis that no mesh has, or none of the shard_maps around the call."""
+    """An axis that no mesh has."""
     names = failed.axes
     written = _unknown_axis(failed, names)
     wanted = said[1] or (None if written is None else str(written[1].value))
     if wanted is None:
         return None
-    where = failed.place
-    if wanted in names:
-        title = (
-            f"call it in a function under jax.shard_map over {wanted!r}; or remove it: outside of shard_map values are"
-            " global, and the partitioner inserts the communication"
-        )
-        step = StoryStep(f"no shard_map around this call maps over {wanted}", where)
-        return Explanation(f"{wanted} is an axis of the mesh, but not manual here", (step,), (Fix(title),))
     near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
     words = f"the meshes have {', '.join(names)}" if names else "no mesh is known here"
     title = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
     edits = instead(written, repr(near[0])) if near and written is not None and written[1].value == wanted else ()
-    return Explanation(f"{wanted} is not an axis of the mesh here", (StoryStep(words, where),), (Fix(title, edits),))
+    return Explanation(f"{wanted} is not an axis of the mesh here", (StoryStep(words, failed.place),), (Fix(title, edits),))
 
 
 def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:

@@ -40,12 +40,14 @@ def explain_devices(problem: Problem, said: re.Match[str]) -> Reason:
     """Explain two arguments that are on different devices, or in a different order of them."""
     one, other = (said["one"], _ids(said["ids"])), (said["other"] or "", _ids(said["ids2"]))
     is_order = sorted(one[1]) == sorted(other[1])
-    odd, kept = (other, one) if is_order or len(other[1]) < len(one[1]) else (one, other)
+    is_other = len(other[1]) < len(one[1]) or _alone(problem, other, one)
+    odd, kept = (other, one) if is_order or is_other else (one, other)
     if is_order:
         title = f"{one[0]} and {other[0]} are on the same devices in different orders: {list(one[1])}, {list(other[1])}"
     else:
         where = f"device {odd[1][0]}" if len(odd[1]) == 1 else f"devices {list(odd[1])}"
-        title = f"{odd[0] or 'the context'} is on {where}, but {kept[0] or 'the context'} on {len(kept[1])} devices"
+        there = f"{len(kept[1])} devices" if {*odd[1]} < {*kept[1]} else f"devices {list(kept[1])}"
+        title = f"{odd[0] or 'the context'} is on {where}, but {kept[0] or 'the context'} on {there}"
     steps = tuple(
         StoryStep(f"{name or 'the mesh in the context'} is on devices {list(ids)}", problem.place)
         for name, ids in (one, other)
@@ -54,10 +56,19 @@ def explain_devices(problem: Problem, said: re.Match[str]) -> Reason:
     return Reason(title, odd[0], steps, candidates)
 
 
+def _alone(problem: Problem, *sides: tuple[str, tuple[int, ...]]) -> bool:
+    """Return whether fewer arguments of the call are on the devices of the first side than on as many of the other."""
+    calls = [call for _, call in problem.expressions[:1] if isinstance(call, ast.Call)]
+    names = {ast.unparse(each) for call in calls for each in call.args}
+    given = [each.devices for each in problem.arguments if each.root in names and each.kind == "array"]
+    one, other = (given.count(ids) for _, ids in sides)
+    return len(sides[0][1]) == len(sides[1][1]) and 0 < one < other
+
+
 def _in_context(problem: Problem, *sides: tuple[str, tuple[int, ...]]) -> Iterator[Candidate]:
     """The statement under the mesh of an argument, where another one is in the context."""
     held = next((ids for name, ids in sides if name), ()) if any(not name for name, _ in sides) else ()
-    mesh = next((each.name for each in problem.meshes() if each.devices == held), None)
+    mesh = next((each.name for each in problem.meshes() if each.devices == held != ()), None)
     for placed in problem.expressions:
         statement = problem.statement(placed)
         if mesh is not None and isinstance(statement, ast.Assign | ast.Expr | ast.Return):

@@ -43,6 +43,7 @@ ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
     (script_specs.TREE, script_specs.explain_length),
     (script_specs.TREE_LENGTH, script_specs.explain_length),
     (script_specs.TREE_KEYS, script_specs.explain_keys),
+    (script_specs.TREE_KIND, script_specs.explain_kind),
     (placement.DEVICES, placement.explain_devices),
     (placement.TWICE, placement.explain_donated_twice),
     (placement.DELETED, placement.explain_deleted),

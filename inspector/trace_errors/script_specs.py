@@ -58,6 +58,11 @@ TREE_KEYS = re.compile(
     re.DOTALL,
 )
 
+TREE_KIND = re.compile(
+    r"prefix pytree (?:pjit )?(?P<what>\S.*?) has a subtree of type\s*<class '(?:\S+\.)?(?P<has>\w+)'>\s*but at the"
+    r" same key path the full pytree has a subtree of different type\s*<class '(?:\S+\.)?(?P<wants>\w+)'>"
+)
+
 NONE = re.compile(r"One of (?P<what>\w+) arguments got sharding None which is not allowed")
 
 ROLES = (
@@ -82,8 +87,8 @@ def explain_rank(problem: Problem, said: re.Match[str]) -> Reason:
     step = StoryStep(f"{what} has {plural(rank, 'dimension')}, {least}", problem.place)
     candidates: list[Candidate] = []
     title = f"use {short} for {what}: one entry for each dimension"
-    for file, call, sharding in placements(problem):
-        candidates += _ranked(problem, file, call, sharding)
+    for placed in placements(problem):
+        candidates += _ranked(problem, *placed)
     candidates += list(_at_helper(problem, len(spec), title))
     near = [*problem.specs(spec)]
     candidates += [each for file, call in near for each in _by_leaf(problem, file, call, int(said["least"]))]
@@ -105,12 +110,10 @@ def _by_leaf(problem: Problem, file: str, spec: ast.Call, least: int) -> Iterato
             yield Candidate("shard the leaves that have the dimensions, and no other", instead((file, spec), text))
 
 
-def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr) -> Iterator[Candidate]:
+def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr, value: ast.expr) -> Iterator[Candidate]:
     """The sharding of a tree, cut to the dimensions of each leaf."""
-    if not call.args:
-        return
     title = "give each leaf as many entries of the spec as it has dimensions"
-    subject, text = ast.unparse(call.args[0]), ast.unparse(sharding)
+    subject, text = ast.unparse(value), ast.unparse(sharding)
     if name_of(call.func) == "with_sharding_constraint":
         written = problem.followed(file, sharding)
         if isinstance(written, ast.Call) and name_of(written.func) in (*SPECS, problem.spec_name):
@@ -129,7 +132,7 @@ def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr) -> 
     if any(each.name == subject for each in problem.arguments):
         yield Candidate(title, instead((file, sharding), cut.format(subject)))
     else:
-        yield Candidate(title, placed_by_leaf(file, call, call.args[0], sharding, cut.format("leaf")))
+        yield Candidate(title, placed_by_leaf(file, call, value, sharding, cut.format("leaf")))
 
 
 def _at_helper(problem: Problem, length: int, title: str) -> Iterator[Candidate]:
@@ -191,32 +194,28 @@ def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:
             Candidate(words, instead(placed, problem.spec_like(placed[1], kept))) for placed in problem.specs(spec)
         ]
         candidates += [Candidate(words, instead(each, "None")) for each in _logical(problem, spec, left_out)]
-        for file, call in problem.expressions:
-            match call:
-                case ast.Call(args=args):
-                    names = [each for each in args if isinstance(each, ast.Constant)]
-                    if len(names) == len(spec) and name_of(call.func) not in (*SPECS, problem.spec_name):
-                        candidates.append(Candidate(words, instead((file, names[left_out]), "None")))
     step = StoryStep(f"dimensions {' and '.join(map(str, dims))} are both to be sharded over {axis!r}", problem.place)
     return Reason(title, "", (step,), tuple(candidates))
 
 
 def _logical(problem: Problem, spec: Sequence[Sequence[str]], dim: int) -> Iterator[Placed]:
-    """The logical name of a dimension where all of them are written out, then its axis in the table of rules."""
+    """The name of a dimension where the names of all are written out, and its axis in the table of rules.
+
+    The table is first where several places have these names.
+    """
     rules: dict[object, Placed] = {}
     for file, node in problem.nodes:
         for name, value in _pairs(node):
             rules.setdefault(name, (file, value))
     axes = {name: tuple(_texts(value)) for name, (_, value) in rules.items()}
-    found = [
-        (file, node.elts[dim])
-        for file, node in problem.nodes
-        if isinstance(node, ast.Tuple | ast.List) and len(node.elts) == len(spec)
-        if [axes.get(_constant(each), ()) for each in node.elts] == list(spec)
-    ]
-    yield from found
-    names = dict.fromkeys(_constant(node) for _, node in found)
-    yield from (rules[name] for name in names)
+    found: list[Placed] = []
+    for file, node in problem.nodes:
+        written = getattr(node, "args" if isinstance(node, ast.Call) else "elts", ())
+        names = [each for each in written if isinstance(each, ast.Constant)]
+        if len(names) == len(spec) and [axes.get(each.value, tuple(_texts(each))) for each in names] == list(spec):
+            found.append((file, names[dim]))
+    table = [rules[name] for name in dict.fromkeys(_constant(node) for _, node in found) if name in rules]
+    yield from (*table, *found) if len(found) > 1 else (*found, *table)
 
 
 def _constant(node: ast.expr) -> object:
@@ -352,14 +351,8 @@ def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
     what = next((name for name in KEYWORDS if name in said["what"] or name in said[0]), None)
     if what is None:
         return _explain_list(problem, said["what"].strip(), has, wants)
-    candidates = []
-    at_path = re.search(rf"{what}((?:\[\d+\])+)", problem.said)
-    path = [int(each) for each in re.findall(r"\d+", at_path[1])] if at_path else []
-    for file, call in problem.calls("jit", "pjit", "partial", "shard_map"):
-        given = next((each.value for each in call.keywords if each.arg == what), None)
-        if given is None:
-            continue
-        given = problem.followed(file, given)
+    candidates, path = [], _path(problem, what)
+    for file, call, given in _given(problem, what):
         at = list(_along(problem, file, given, path))
         inside = at[-1] if len(at) == len(path) + 1 else given
         tuples = [each for each in ast.walk(inside) if isinstance(each, ast.Tuple | ast.List) and len(each.elts) == has]
@@ -371,13 +364,43 @@ def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
                 candidates.append(Candidate(f"add {wants - has} to {what}: {filler} {means}", edits))
             elif wants:
                 candidates.append(Candidate(f"leave out the last {has - wants} of {what}", edits))
-        if path and isinstance(given, ast.Tuple | ast.List) and path[0] < len(given.elts):
-            title = f"leave {what}[{path[0]}] to JAX: None, as its tree is another one"
-            candidates.append(Candidate(title, instead((file, given.elts[path[0]]), "None")))
-        candidates.append(Candidate(f"leave out {what}", without_keyword(file, call, what)))
+        candidates += _left_to_jax(file, call, given, what, path)
     count = "arguments" if "in_" in what else "results"
     title = f"{what} has {has} entries for {wants} {count}"
     return Reason(title, what, (StoryStep(f"the function has {wants} {count}", problem.place),), tuple(candidates))
+
+
+def explain_kind(problem: Problem, said: re.Match[str]) -> Reason:
+    """Explain a tree of shardings of another kind than the value: a dict for a dataclass."""
+    what, path = said["what"], _path(problem, said["what"])
+    candidates = [
+        candidate
+        for file, call, given in _given(problem, what)
+        for candidate in _left_to_jax(file, call, given, what, path)
+    ]
+    name = what + "".join(f"[{number}]" for number in path)
+    step = StoryStep(f"{said['wants']} needs a {said['wants']} of shardings, one sharding, or None", problem.place)
+    return Reason(f"{name} is a {said['has']}, but the value is a {said['wants']}", name, (step,), tuple(candidates))
+
+
+def _path(problem: Problem, what: str) -> list[int]:
+    found = re.search(rf"{re.escape(what)}((?:\[\d+\])+)", problem.said)
+    return [int(each) for each in re.findall(r"\d+", found[1])] if found else []
+
+
+def _given(problem: Problem, what: str) -> Iterator[tuple[str, ast.Call, ast.expr]]:
+    """The calls that take shardings or specs by a keyword, and the tree as it is written or assigned."""
+    for file, call in problem.calls("jit", "pjit", "partial", "shard_map"):
+        for each in call.keywords:
+            if each.arg == what:
+                yield file, call, problem.followed(file, each.value)
+
+
+def _left_to_jax(file: str, call: ast.Call, given: ast.expr, what: str, path: Sequence[int]) -> Iterator[Candidate]:
+    if path and isinstance(given, ast.Tuple | ast.List) and path[0] < len(given.elts):
+        title = f"leave {what}[{path[0]}] to JAX: None, as its tree is another one"
+        yield Candidate(title, instead((file, given.elts[path[0]]), "None"))
+    yield Candidate(f"leave out {what}", without_keyword(file, call, what))
 
 
 def _of_length(file: str, written: ast.Tuple | ast.List, wants: int, filler: str) -> Edits:

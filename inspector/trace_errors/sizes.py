@@ -199,8 +199,8 @@ PLACING = (
 )
 
 
-def placements(problem: Problem) -> Iterator[tuple[str, ast.Call, ast.expr]]:
-    """The call in the user's frames that places or constrains a value, and its sharding."""
+def placements(problem: Problem) -> Iterator[tuple[str, ast.Call, ast.expr, ast.expr]]:
+    """The call in the user's frames that places or constrains a value, its sharding, and the value."""
     for file, call in problem.calls(*PLACING):
         name = name_of(call.func)
         keywords = {
@@ -209,9 +209,10 @@ def placements(problem: Problem) -> Iterator[tuple[str, ast.Call, ast.expr]]:
             "filter_shard": "device_or_shardings",
         }
         keyword = keywords.get(name, "sharding")
-        given = argument_of(call, 0 if name == "make_array_from_process_local_data" else 1, keyword)
-        if given is not None:
-            yield file, call, given
+        is_local = name == "make_array_from_process_local_data"
+        given = argument_of(call, 0 if is_local else 1, keyword)
+        if given is not None and len(call.args) > is_local:
+            yield file, call, given, call.args[is_local]
             return
 
 
@@ -224,11 +225,8 @@ def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
             otherwise = problem.spec_like(call, _with_entry(uneven, ()))
             chosen = f"({ast.unparse(call)} if {_condition(uneven, leaf)} else {otherwise})"
             yield Candidate(title, instead((file, call), chosen))
-    for file, call, sharding in placements(problem):
-        values = call.args[1:] if name_of(call.func) == "make_array_from_process_local_data" else call.args
-        if not values:
-            return
-        subject = ast.unparse(values[0])
+    for file, call, sharding, value in placements(problem):
+        subject = ast.unparse(value)
         text, spec = ast.unparse(sharding), problem.spec_name
         mesh = f"{parenthesized(text)}.mesh"
         if isinstance(sharding, ast.Call) and name_of(sharding.func) == "NamedSharding" and sharding.args:
@@ -240,7 +238,7 @@ def _by_leaf(uneven: _Uneven) -> Iterator[Candidate]:
             yield Candidate(title, instead((file, sharding), chosen))
         else:
             chosen = f"{text} if {_condition(uneven, 'leaf')} else {otherwise}"
-            yield Candidate(title, placed_by_leaf(file, call, values[0], sharding, chosen))
+            yield Candidate(title, placed_by_leaf(file, call, value, sharding, chosen))
 
 
 def _leaf_of(problem: Problem, file: str, call: ast.Call) -> Iterator[str]:

@@ -76,6 +76,13 @@ PROGRAMS = {
     ),
     "backward_of_head": ("step(jnp.ones", "return jax.lax.psum(dx, 'vocab'), lax.psum("),
     "axis_of_members": ("jax.vmap(predict", "spmd_axis_name='member'"),
+    "rules_of_calls": ("NamedSharding(mesh", '("head_dim", None))'),
+    "state_of_dict": ("step(state", "in_shardings=(None, rows), out_shardings=(None, None)"),
+    "accumulated_gradients": ("lax.scan(", "reshard(zeros, {"),
+    "buffer_of_rows": (".set(rows)", "jax.P(None, None)), out_sharding=jax.typeof(buffer).sharding)"),
+    "local_ranks": ("from_process_local", "P(*tuple(by_tokens.spec)[: leaf.ndim])), leaf)"),
+    "actor_and_learner": ("update(params", "jax.device_put(actions, NamedSharding(learners, P('batch')))"),
+    "ring_of_blocks": ("lax.fori_loop(", "lax.pcast(total, ('dp', 'sp'), to='varying'), x)"),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""
@@ -93,6 +100,12 @@ def test_edits_in_the_users_own_forms(name: str) -> None:
     text = applied(SourceFile(str(script), script.read_bytes()), list(found.fixes[0].edits))
     assert text is not None
     assert words in text.decode()
+    inserted = [
+        (edit.line, edit.column)
+        for edit in found.fixes[0].edits
+        if (edit.line, edit.column) == (edit.end_line, edit.end_column)
+    ]
+    assert len(inserted) == len({*inserted})  # in whatever order an editor applies them
 
 
 @pytest.mark.once
