@@ -268,8 +268,9 @@ def _results(seen: _Seen, results: Any) -> Iterator[OtherResult]:
 
 def _received(seen: _Seen, chosen: _Seen) -> Iterator[OtherResult]:
     """The arguments of an earlier program of the chosen function, or of one that computes on one device."""
+    is_before = seen.program.name == chosen.program.name and seen.program.number < chosen.program.number
     computes = seen.program.devices == 1 and seen.flops >= MIN_FLOPS * chosen.flops
-    if not seen.program.internal and (seen.program.name == chosen.program.name or computes):
+    if not seen.program.internal and (is_before or computes):
         for each in seen.program.arguments:
             yield OtherResult(seen.program.name, each.path, each.type, each.spec or "", is_argument=True)
 
