@@ -46,7 +46,7 @@ def test_a_donated_batch_is_one_note(tmp_path: Path) -> None:
     assert report.capture.memory is not None
     assert report.capture.memory.aliased == weights
     assert [(each.severity, each.message) for each in found] == [
-        ("info", "no result reuses the memory of 3 donated arguments: no results replace them")
+        ("info", "no result reuses the memory of 3 donated arguments: none replaces them")
     ]
 
 

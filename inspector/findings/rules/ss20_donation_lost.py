@@ -153,7 +153,7 @@ def _lost(report: Report, argument: Value, place: FindingPlace, free: Sequence[V
         *known,
         f"no result of type {argument.type} replaces it",
         f"do not donate {argument.path}, or return the value that replaces it",
-        "no results replace them",
+        "none replaces them",
         is_lost=False,
     )
 
