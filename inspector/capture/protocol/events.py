@@ -110,7 +110,8 @@ class Subject:
 
     `device_assignment[p]` is the id of the device that runs partition `p` of the compiled program. `devices` are those
     that are somewhere: none for fake ones. `device_kind` is what JAX calls them.
-    `interpreter` is the path of the Python that captured, if it is not shardscope's own.
+    `interpreter` is the path of the Python that captured, if it is not shardscope's own. The number of devices is
+    `requested` if shardscope did not choose it.
     """
 
     function: str
@@ -126,6 +127,7 @@ class Subject:
     device_kind: str | None = None
     devices: tuple[Device, ...] = ()
     interpreter: str | None = None
+    requested: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ class KnownSubject:
             device_kind=str(devices[0].device_kind),
             devices=tuple(place for device in devices if (place := _place(device)) is not None),
             interpreter=self._request.python,
+            requested=self._request.devices is not None or self._request.target != "cpu",
         )
         self._channel.send(subject)
 

@@ -1,11 +1,11 @@
-"""SS32: a program that is compiled for one device, although the script made a mesh."""
+"""SS32: a program that is compiled for fewer devices than the script has, or than a mesh that it made."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
-from ...capture.model import OtherResult, Value
+from ...capture.model import OtherResult, Subject, Value
 from ...communication.weights import weights_of
 from ...ir.pytree_paths import Leaf, counterparts
 from ...ir.types import ArrayType, jax_type
@@ -25,7 +25,10 @@ def check(report: Report) -> Iterator[Finding]:
     if subject is None or mesh is None or sizes[mesh] == 1 or capture.failure is not None:
         return
     axes = ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)
+    left_out = subject.device_count - len({number for each in sizes for number in each.device_ids})
     if len(subject.device_assignment) != 1:
+        if subject.requested and left_out > 0:
+            yield _idle(subject, left_out, axes)
         for function, others in _beside(report):
             yield _found(report, function, others, sizes[mesh], axes, ("is", "not sharded"))
         return
@@ -38,6 +41,20 @@ def check(report: Report) -> Iterator[Finding]:
         yield _found(
             report, subject.function, values, sizes[mesh], axes, what if arguments else ("has", "no requested sharding")
         )
+
+
+def _idle(subject: Subject, left_out: int, mesh: str) -> Finding:
+    used = len(subject.device_assignment)
+    return finding(
+        RULE,
+        FindingPlace("mesh", SourcePosition()),
+        f"{subject.function} runs on {used} of {subject.device_count} devices: no mesh of the script has the other"
+        f" {left_out}",
+        confidence="proved",
+        subject="mesh",
+        evidence=(("mesh of the script", mesh),),
+        fixes=advice(f"make the mesh of all {subject.device_count} devices"),
+    )
 
 
 def _beside(report: Report) -> Iterator[tuple[str, list[Typed]]]:
@@ -89,10 +106,11 @@ RULE = Rule(
     id="SS32",
     slug="fewer-devices",
     severity="warning",
-    finds="A program for one device in a script that makes a mesh of several.",
+    finds="A program for one device in a script that makes a mesh of several; or meshes that leave out devices.",
     why="jit takes the devices of its arguments. NumPy arrays, results of eager operations and of a jit without sharded"
     " arguments are on one device: the others do nothing, or get copies in the next step.",
-    proof="The compiled program's devices, and the meshes among the script's globals, whatever they are made for.",
+    proof="The compiled program's devices, and the meshes among the script's globals, whatever they are made for. That"
+    " devices are in no mesh is reported where their number is given, as by --devices.",
     faulty="""x = numpy.load("batch.npy")
 step(params, x)""",
     repaired="""x = jax.device_put(numpy.load("batch.npy"), NamedSharding(mesh, P("data")))
