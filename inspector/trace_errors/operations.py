@@ -60,7 +60,8 @@ def explain_unbound(failed: Failed, said: re.Match[str]) -> Explanation | None:
     words = f"the meshes have {', '.join(names)}" if names else "no mesh is known here"
     title = f"did you mean {near[0]!r}?" if near else "name one of these, or call it inside a shard_map over a mesh"
     edits = instead(written, repr(near[0])) if near and written is not None and written[1].value == wanted else ()
-    return Explanation(f"{wanted} is not an axis of the mesh here", (StoryStep(words, failed.place),), (Fix(title, edits),))
+    step = StoryStep(words, failed.place)
+    return Explanation(f"{wanted} is not an axis of the mesh here", (step,), (Fix(title, edits),))
 
 
 def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:

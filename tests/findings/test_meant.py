@@ -29,7 +29,7 @@ def test_each_is_found_by_its_argument_and_no_clean_twin_is() -> None:
     assert done.returncode == 0, done.stderr
     found, expected = json.loads(done.stdout)
     assert found == expected
-    assert len(expected) == -(-33 // every)
+    assert len(expected) == -(-34 // every)
 
 
 def test_what_one_program_makes_split_and_another_receives_whole_is_found() -> None:
@@ -98,3 +98,39 @@ def test_a_program_that_only_gathers_is_meant_to(tmp_path: Path) -> None:
     report = inspect(last_capture(Request(str(script), devices=8, live=False)))
     assert any(each.kind == "all-gather" for each in in_hlo(report))
     assert [each.rule for each in report.findings if each.rule in RULES] == []
+
+
+TRAINED = """
+import sys
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4 if "four" in sys.argv else 8,), ("fsdp",), axis_types=(AxisType.Auto,))
+rows, whole = NamedSharding(mesh, P("fsdp")), NamedSharding(mesh, P())
+
+
+def step(p, x):
+    return jax.tree.map(lambda p, g: p - 0.1 * g, p, jax.grad(lambda p: jnp.mean((x @ p["w"]) ** 2))(p))
+
+
+step = jax.jit(step, out_shardings=whole if "pinned" in sys.argv else rows)
+p = jax.device_put({"w": jnp.ones((64, 32))}, rows)
+for _ in range(3):
+    p = step(p, jax.device_put(jnp.ones((16, 64)), rows))
+"""
+
+
+def test_devices_in_no_mesh_and_results_that_later_calls_receive(tmp_path: Path) -> None:
+    """Devices count if their number was requested; what the first call returns whole, it has not received so."""
+    script = tmp_path / "train.py"
+    script.write_text(TRAINED)
+    found = {}
+    for argv, devices in ((("four",), 8), (("four",), None), (("pinned",), 8), ((), 8)):
+        report = inspect(last_capture(Request(str(script), argv=argv, devices=devices, live=False)))
+        found[argv, devices] = [(each.rule, each.subject) for each in report.findings if each.rule in RULES]
+    assert found == {
+        (("four",), 8): [("SS32", "mesh")],
+        (("four",), None): [],
+        (("pinned",), 8): [("SS37", "result['w']")],
+        ((), 8): [],
+    }

@@ -9,10 +9,12 @@ from typing import Literal
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...collectives.context import context_of
 from ...communication.axis_use import argument_kinds
+from ...cost.products import products_of
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, with_more
 from ..fixes.specs import sharding_words
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
+from ..support.repeated import unused_axes
 
 OF_DATA = re.compile(r"(?i)(?:.*_)?(?:data|batch|dp|ddp|fsdp|zero|replica|replicas)(?:_.*)?")
 """Names of axes that are for batches: `data`, `fsdp`, `dp_shard`."""
@@ -52,11 +54,19 @@ def check(report: Report) -> Iterator[Finding]:
             whole = batch if trains else list(filter(_is_large, batch))
             if size > 1 and whole and name not in (split if trains else used):
                 again = [each for each in whole if (name, each.name) in gathered]
+                if again and not _repeats(report, name):
+                    continue  # parameters that the axis splits split the products instead
                 yield _found(report, again or whole, name, size, "gathered" if again else "whole")
             elif size > 1 and trains and weights and OF_WEIGHTS.fullmatch(name) and name not in of_weights:
                 yield _found(report, weights, name, size, "held")
         elif size > 1 and name not in used and weights:
             yield _found(report, weights, name, size, "held")
+
+
+def _repeats(report: Report, axis: str) -> bool:
+    """Return whether all devices along an axis compute a matrix product from the same values, or there is none."""
+    unused = [axes for _, axes in unused_axes(report, products_of(report.program))]
+    return not unused or any(axis in axes for axes in unused)
 
 
 def _first_axes(value: ShardedValue) -> list[str]:
@@ -94,7 +104,7 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
     if state == "gathered":
         how = "gathered on every device"
     else:
-        how = f"not split over {axis}" if any(map(_is_split, values)) else "whole on every device"
+        how = f"not split over {axis} by rows" if any(map(_is_split, values)) else "whole on every device"
     message = f"{names}{divides} {verb} {how}"
     spec = sharding_words(report, f"P({axis!r})")
     fix = f"place it as {spec}, by jax.device_put or jit's in_shardings"

@@ -34,6 +34,11 @@ def sgd(p, x, y):
     return jax.tree.map(lambda a, b: a - 0.1 * b, p, jax.grad(loss)(p, x, y))
 
 
+def of_transposed(p, x):
+    """Layers that hold their weights by outputs, as those of Equinox do."""
+    return jnp.mean((jnp.tanh(x @ p["w2"].T) @ p["w1"].T) ** 2)
+
+
 def momentum(p, m, x, y):
     m = jax.tree.map(lambda m, g: 0.9 * m + g, m, jax.grad(loss)(p, x, y))
     return jax.tree.map(lambda a, b: a - 0.1 * b, p, m), m
@@ -150,6 +155,7 @@ CASES = {
     "mapped": ("", "", jax.jit(mapped), (copied, X, Y)),
     "taken split": ("", "", taken_split, (init(), *played)),
     "weights sharded over fsdp": ("", "", jax.jit(sgd, out_shardings=fully), placed((init(), X, Y), fully)),
+    "weights split the products": ("", "", jax.jit(jax.grad(of_transposed)), (sharded, placed(X[:, :128], rows))),
     "all whole": ("", "", jax.jit(sgd, out_shardings=whole), (copied, x, y)),
 }
 
