@@ -80,7 +80,6 @@ def _words_at(source: SourceFile, lines: frozenset[int]) -> frozenset[str]:
 
 
 def _named(title: str) -> Iterator[str]:
-    """The names in the code of a sentence."""
     done = 0
     for start in FRAGMENT.finditer(title):
         if start.start() < done:

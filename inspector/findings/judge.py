@@ -56,13 +56,11 @@ def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
 
 
 def _with_call_sites(found: Finding, sites: CallSites) -> Finding:
-    """A finding whose places have the calls of helpers that tell them apart."""
     place, *related = (replace(each, call_site=sites.get(each.source)) for each in (found.place, *found.related))
     return replace(found, place=place, related=tuple(related))
 
 
 def _saying_what_else(program: Program, found: Finding) -> Finding:
-    """A finding whose fixes say what else they change."""
     if not any(fix.edits for fix in found.fixes):
         return found
     stacks = [place.source.stack for place in (found.place, *found.related)]
@@ -88,7 +86,6 @@ def _idle(unused: Iterable[Suppression], policy: Policy, lines: set[tuple[str, i
 
 
 def _lines(program: Program) -> set[tuple[str, int]]:
-    """The lines that something in the program comes from."""
     text = program.jaxpr
     frames = () if text is None else text.program.frames
     return {(os.path.normpath(frame.file), frame.line) for frame in frames}

@@ -60,7 +60,6 @@ def _less(before: int | None, after: int | None) -> int | None:
 
 
 def _with_reason(fix: Fix, found: Finding) -> Fix:
-    """An idea with the reason why it was not tried."""
     if fix.edits or fix.why:
         return fix
     rule = rule_named(found.rule)

@@ -88,7 +88,6 @@ def initial_carry(failed: Failed, name: str) -> tuple[ast.Call, Placed] | None:
 
 
 def _initial(failed: Failed) -> Iterator[tuple[ast.Call, Placed]]:
-    """The loops that failed, and all that they start with."""
     for file, call in failed.calls(INITIAL):
         position, keyword = INITIAL[name_of(call.func)]
         given = [each.value for each in call.keywords if each.arg == keyword]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Placed, with_keyword, wrapped
@@ -61,30 +60,16 @@ def explain_carry(failed: Failed, said: re.Match[str]) -> Explanation | None:
 
 
 def _tree(failed: Failed, wanted: Mapping[str, Spec]) -> Iterator[Fix]:
-    """The dict of arrays with which the carries start, each resharded as an iteration gives it."""
+    """The tree of arrays with which the carries start, each resharded as that of another tree is: of the parameters."""
     root = re.split(r"\['", next(iter(wanted)), maxsplit=1)[0]
     found = initial_carry(failed, root)
-    if found is None or not isinstance(found[1][1], ast.Name):
-        return
-    tree = found[1][1].id
-    specs = {name.removeprefix(tree): spec for name, spec in failed.specs.items() if name.startswith(f"{tree}[")}
-    specs |= {name.removeprefix(root): spec for name, spec in wanted.items()}
-    nested: dict[str, Any] = {}
-    for path, spec in specs.items():
-        *keys, last = re.findall(r"\['([^']*)'\]", path) or [""]
-        if path != "".join(f"['{key}']" for key in (*keys, last)):
-            return
-        inner = nested
-        for key in keys:
-            inner = inner.setdefault(key, {})
-        inner[last] = f"jax.{text_of(spec)}"
-    title = f"reshard {tree}, with which the carry starts, as an iteration gives it"
-    yield Fix(title, wrapped(found[1], "jax.sharding.reshard(", f", {_dict(nested)})"))
-
-
-def _dict(nested: Mapping[str, Any]) -> str:
-    items = (f"{key!r}: {each if isinstance(each, str) else _dict(each)}" for key, each in nested.items())
-    return f"{{{', '.join(items)}}}"
+    if found is not None and isinstance(found[1][1], ast.Name):
+        specs = {name.removeprefix(root): spec for name, spec in wanted.items()}
+        for other in dict.fromkeys(re.split(r"[\[.]", name, maxsplit=1)[0] for name in failed.specs):
+            if all(failed.specs.get(other + path) == spec for path, spec in specs.items()):
+                before = "jax.tree.map(lambda a, b: jax.sharding.reshard(a, jax.typeof(b).sharding), "
+                title = f"reshard {found[1][1].id}, with which the carry starts, as {other} is"
+                yield Fix(title, wrapped(found[1], before, f", {other})"))
 
 
 def explain_branches(failed: Failed, said: re.Match[str]) -> Explanation | None:
@@ -138,7 +123,6 @@ def explain_meshes(failed: Failed, said: re.Match[str]) -> Explanation:
 
 
 def _sharded(type: str) -> tuple[str, Spec] | None:
-    """The type without its sharding, and the spec."""
     inside = re.sub(r"@(\([^()]*\)|\w+)", "", type)
     return None if "{" in type else (inside, spec_of_type(type))
 

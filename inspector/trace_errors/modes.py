@@ -123,8 +123,8 @@ def explain_unbound(problem: Problem, said: re.Match[str]) -> Reason | None:
         name = name_of(call.func)
         if name in ("axis_index", "axis_size"):
             edits += instead((file, call), "0" if name == "axis_index" else "1")
-        elif call.args:
-            edits += _unwrapped(file, call)
+        else:
+            edits += without_call(problem.program, (file, call))
     known = any(axis == name for mesh in problem.meshes() for name, _ in mesh.mesh)
     title = f"a collective over {axis!r} where no shard_map maps over it"
     words = "under jit alone values are global, so there is nothing to reduce: leave out the collectives"
@@ -139,18 +139,6 @@ def explain_unbound(problem: Problem, said: re.Match[str]) -> Reason | None:
     edits = edits or list(together(*given_to_library)) if given_to_library else edits
     candidate = Candidate(f"{words}; the partitioner inserts the communication", tuple(edits))
     return Reason(title, axis, (StoryStep(why, problem.place),), (candidate,) if edits else ())
-
-
-def _unwrapped(file: str, call: ast.Call) -> tuple[Edit, Edit]:
-    """`psum(x, "dp")` as `(x)`, in edits that may stand in each other."""
-    operand = call.args[0]
-    end = (operand.end_lineno or operand.lineno, operand.end_col_offset or 0)
-    is_bare = isinstance(operand, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
-    left, right = ("", "") if is_bare else ("(", ")")
-    return (
-        Edit(file, call.lineno, call.col_offset, operand.lineno, operand.col_offset, left),
-        Edit(file, *end, call.end_lineno or end[0], call.end_col_offset or end[1], right),
-    )
 
 
 def explain_mapped(problem: Problem, said: re.Match[str]) -> Reason:

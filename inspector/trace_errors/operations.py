@@ -176,7 +176,6 @@ def _each_axis_once(spec: explicit_specs.Spec) -> explicit_specs.Spec:
 
 
 def _over_meshes(spec: str, operands: Sequence[ast.expr]) -> Iterator[str]:
-    """A spec over the mesh that is set, or over that of an operand."""
     yield f"jax.{spec}"
     for operand in operands:
         if isinstance(operand, ast.Name):

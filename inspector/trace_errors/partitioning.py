@@ -52,7 +52,6 @@ def _candidates(problem: Problem, stack: tuple[Frame, ...]) -> Iterator[Candidat
 
 
 def _calls(problem: Problem, frame: Frame) -> list[tuple[str, ast.Call]]:
-    """The call, or the calls, at a place."""
     nodes = [(file, node) for file, node in problem.nodes if file == frame.file and isinstance(node, ast.Call)]
     exact = [(file, node) for file, node in nodes if extent(node)[:2] == (frame.line, frame.column)]
     return exact or [(file, node) for file, node in nodes if node.lineno == frame.line]

@@ -136,7 +136,6 @@ def _moved(
 
 
 def _on_one(problem: Problem, sharding: str, title: str) -> Iterator[Candidate]:
-    """The placements on one device, with a sharding in its place."""
     for file, call in problem.calls("device_put"):
         match call.args:
             case [_, ast.Subscript() | ast.Call(func=ast.Attribute(attr="devices")) as device]:

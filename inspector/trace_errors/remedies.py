@@ -92,7 +92,6 @@ def reason_of(problem: Problem, unchecked: Callable[[], Report | None] = lambda:
 
 
 def _failed(problem: Problem, unchecked: Callable[[], Report | None]) -> Failed:
-    """The problem as the explainers of errors in tracing see it."""
     source = problem.source(problem.script)
     stack = tuple(problem.stack[number] for number in problem.own)
     failure = Failure("function", problem.said.partition("\n")[0], "trace", said=problem.said, stack=stack)
@@ -158,7 +157,6 @@ class Search:
                 yield candidate, texts
 
     def _run(self, texts: Texts) -> Run | None:
-        """The result of a run; None where there were enough."""
         if not self._runs_left or time.monotonic() > self._until:
             return None
         self._runs_left -= 1

@@ -200,7 +200,6 @@ class _Names:
         return (Edit(self._file, *extent(part)[2:], *extent(node)[2:], text),)
 
     def _qualified(self, node: ast.expr) -> str:
-        """The full name of something of JAX's; empty of all else."""
         match node:
             case ast.Name(id=name):
                 found = self._known.get(name, "")

@@ -111,7 +111,6 @@ def _by_leaf(problem: Problem, file: str, spec: ast.Call, least: int) -> Iterato
 
 
 def _ranked(problem: Problem, file: str, call: ast.Call, sharding: ast.expr, value: ast.expr) -> Iterator[Candidate]:
-    """The sharding of a tree, cut to the dimensions of each leaf."""
     title = "give each leaf as many entries of the spec as it has dimensions"
     subject, text = ast.unparse(value), ast.unparse(sharding)
     if name_of(call.func) == "with_sharding_constraint":
@@ -223,7 +222,6 @@ def _constant(node: ast.expr) -> object:
 
 
 def _pairs(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The rules of a table, as a dict or a sequence of pairs."""
     match node:
         case ast.Dict(keys=keys, values=values):
             pairs = list(zip(keys, values, strict=True))
@@ -478,7 +476,6 @@ def explain_keys(problem: Problem, said: re.Match[str]) -> Reason:
 
 
 def _without_keys(file: str, node: ast.Dict, keys: Sequence[object]) -> Iterator[Edit]:
-    """The deletion of entries of a dict that is written out."""
     for number, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
         if key is not None and _constant(key) in keys:
             start, end = extent(key)[:2], extent(value)[2:]

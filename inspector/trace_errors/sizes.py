@@ -76,7 +76,6 @@ class _Uneven:
 
     @property
     def _is_of_tree(self) -> bool:
-        """True of a function that is called for each leaf of a tree."""
         return any(isinstance(node, ast.Call) and name_of(node.func) in MAPS for _, node in self.problem.expressions)
 
     @property
@@ -157,7 +156,6 @@ def _written(uneven: _Uneven, spec: Sequence[Sequence[str]], title: str) -> Iter
 
 
 def _fewer_axes(uneven: _Uneven) -> Iterator[Candidate]:
-    """The axes among several that divide the dimension."""
     if len(uneven.axes) > 1:
         for count in range(len(uneven.axes) - 1, 0, -1):
             for axes in (uneven.axes[:count], uneven.axes[-count:]):
@@ -168,7 +166,6 @@ def _fewer_axes(uneven: _Uneven) -> Iterator[Candidate]:
 
 
 def _other_dimension(uneven: _Uneven) -> Iterator[Candidate]:
-    """The axes on the next dimension that they divide."""
     for dim in range(uneven.dim + 1, len(uneven.shape)):
         taken = uneven.spec[dim] if dim < len(uneven.spec) else ()
         if uneven.shape[dim] % uneven.parts == 0 and not taken:
@@ -264,14 +261,12 @@ def placed_by_leaf(file: str, call: ast.Call, tree: ast.expr, sharding: ast.expr
 
 
 def _by_rows(uneven: _Uneven) -> Iterator[Candidate]:
-    """The sharding for batches that the devices divide; the last batch whole."""
     for each in _by_leaf(uneven):
         title = f"shard the batches whose rows {uneven.parts} divides; the other one, of {uneven.size}, stays whole"
         yield Candidate(title, each.edits, is_split=True)
 
 
 def _without_rest(uneven: _Uneven) -> Iterator[Candidate]:
-    """The loop over full batches only."""
     for file, node in uneven.problem.nodes:
         match node:
             case ast.Call(func=ast.Name("range"), args=[_, stop, step]):
@@ -299,7 +294,6 @@ def _rounded(uneven: _Uneven) -> Iterator[Candidate]:
 
 
 def _padded(uneven: _Uneven) -> Iterator[Candidate]:
-    """The argument of the call padded with zeros, and the result sliced."""
     problem = uneven.problem
     more = -uneven.size % uneven.parts
     pad = ", ".join(f"(0, {more if dim == uneven.dim else 0})" for dim in range(len(uneven.shape)))
@@ -323,7 +317,6 @@ def _has_rows(uneven: _Uneven) -> bool:
 
 
 def _smaller_mesh(uneven: _Uneven) -> Iterator[Candidate]:
-    """A mesh of as many devices along the axis as divide the dimension."""
     if len(uneven.axes) != 1 or uneven.axes[0] not in uneven.sizes:
         return
     sizes, dim = list(uneven.sizes.values()), list(uneven.sizes).index(uneven.axes[0])

@@ -53,7 +53,6 @@ def without_constraints(report: Report, collective: Collective) -> tuple[Fix, ..
 
 
 def _left_out(report: Report, places: Iterable[SourcePosition]) -> list[Fix]:
-    """The program without the constraint at each of some places."""
     calls = dict.fromkeys(call_to_leave_out(report.program, place, CONSTRAINTS) for place in dict.fromkeys(places))
     return [Fix(f"leave out {ast.unparse(call[1])}", without_call(report.program, call)) for call in calls if call]
 

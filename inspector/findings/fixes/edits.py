@@ -178,14 +178,12 @@ def _operand(call: ast.Call) -> ast.expr | None:
 
 
 def _is_number(node: ast.expr) -> bool:
-    """Return whether a size or an axis is written, or a tuple of these."""
     return isinstance(node, ast.Constant | ast.UnaryOp) or (
         isinstance(node, ast.Tuple | ast.List) and all(map(_is_number, node.elts))
     )
 
 
 def _stands_alone(program: Program, call: Call) -> bool:
-    """Return whether a statement assigns or returns the call and nothing else."""
     statement = next(around(program, call), None)
     return isinstance(statement, STATEMENTS) and statement.value is call[1]
 
@@ -214,7 +212,6 @@ def _first(function: ast.FunctionDef) -> int:
 
 
 def _bound_in(body: ast.AST) -> Iterator[str]:
-    """The names that a function is given, or assigns."""
     for node in ast.walk(body):
         if isinstance(node, ast.arg):
             yield node.arg

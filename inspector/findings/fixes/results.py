@@ -52,7 +52,6 @@ def _returned(report: Report) -> Iterator[Placed]:
 
 
 def _returns(body: list[ast.stmt]) -> Iterator[ast.Return]:
-    """The returns of a function, and not of those that are defined in it."""
     for statement in body:
         if isinstance(statement, ast.Return):
             yield statement

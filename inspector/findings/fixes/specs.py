@@ -204,7 +204,6 @@ def follow(
 
 
 def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:
-    """The expression that a function of a file returns, where it has one return."""
     found = [
         inner.value
         for node in nodes_of(program, file)

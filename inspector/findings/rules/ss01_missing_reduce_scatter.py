@@ -186,7 +186,6 @@ def _unformed(report: Report, group: tuple[UsedBlocks, ...], saves: Saving) -> F
 
 
 def _results(each: UsedBlocks) -> tuple[ArrayType, ...]:
-    """The sums that the all-reduce gives, without scalars."""
     return tuple(type for type in each.collective.result_types if type.shape)
 
 
@@ -227,7 +226,6 @@ def _unformed_fixes(report: Report, first: Collective) -> tuple[Fix, ...]:
 
 
 def _sharded_over(report: Report, axes: tuple[AxisRef, ...]) -> dict[tuple[int, ...], ArraySharding]:
-    """The shardings of arguments over one of these axes, by shape."""
     found = shardings_by_shape(report)
     return {shape: each for shape, each in found.items() if set(axes) & set(each.sharded) and has_whole_axes([each])}
 

@@ -58,7 +58,6 @@ def _equal(report: Report, primitives: tuple[str, ...]) -> Iterator[tuple[Flow, 
 def _gathered(
     report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]
 ) -> Iterator[Finding]:
-    """A gather of copies; none where the compiler does without it."""
     equation, along = place.equation, ", ".join(axes)
     compiled = compiled_as(
         report, "all-gather", equation.axes or (), equation.outputs[number].type.array, flow.source(place)
@@ -175,7 +174,6 @@ def _reduced(
 
 
 def _is_divided(flow: Flow, value: At, divisor: int) -> bool:
-    """Return whether all that is done with a value is to divide it by a number."""
     reach = forward(flow, [value], STRAIGHT)
     return reach.is_all and all(divides(use, divisor) for use in reach.ends)
 

@@ -95,7 +95,6 @@ def _advice(axes: Sequence[str]) -> tuple[Fix, ...]:
 
 
 def _found(report: Report, flow: Flow, differing: list[Divergence]) -> Finding:
-    """The finding of a value, with all axes along which it differs."""
     differs, place = differing[0], flow.by_id[differing[0].equation]
     mapped, along = flow.shard_map_around(place), ", ".join(each.axis for each in differing)
     result = _result(report, flow, mapped, differs)

@@ -71,7 +71,6 @@ def _moved(report: Report, gather: Collective | None, operation: re.Match[str] |
 
 
 def _gather(report: Report, local: tuple[int, ...] | None, op_name: str) -> Collective | None:
-    """The gather of that operand by the partitioner, if there is just one."""
     inserted = [c for c in in_hlo(report, "all-gather") if c.origin not in WRITTEN]
     gathers = [c for c in inserted if local is not None and local in [type.shape for type in c.operand_types]]
     named = [c for c in gathers if op_name and c.op_name == op_name]

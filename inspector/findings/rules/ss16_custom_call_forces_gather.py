@@ -76,7 +76,6 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
 
 
 def _part(flow: Dataflow, node: Node, sharding: Sharding) -> tuple[int, ...] | None:
-    """The shape of one device's part of a value."""
     types = flow.rows[node.row].types if node.kind == "result" else ()
     type = types[node.number] if node.number < len(types) else None
     if not isinstance(type, TensorType) or None in type.dims:

@@ -75,7 +75,6 @@ def _unravel(position: int, sizes: Sequence[int]) -> list[int]:
 
 
 def _total(collectives: Sequence[Collective]) -> float:
-    """The time of all communication; infinite where some of it is not known."""
     return math.fsum(math.inf if (seconds := each.step_seconds) is None else seconds for each in collectives)
 
 

@@ -93,7 +93,6 @@ def _is_replaced(flow: Flow, place: EquationPlace, without: list[int], sizes: di
 
 
 def _leaves_out(flow: Flow, use: Use, devices: list[dict[str, int]], sizes: dict[str, int]) -> bool:
-    """Return whether a use is a select that takes another value on these devices."""
     equation = use.place.equation
     if equation.primitive != "select_n" or use.position == 0:
         return False

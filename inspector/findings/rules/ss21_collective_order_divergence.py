@@ -99,7 +99,6 @@ def _while(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Finding
 
 
 def _stuck(report: Report) -> tuple[tuple[str, str], ...]:
-    """Return where devices waited for each other when the program ran, as evidence."""
     failure = report.capture.failure
     return (("in the run", failure.message),) if failure is not None and failure.type == WAITS else ()
 

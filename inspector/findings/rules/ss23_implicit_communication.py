@@ -68,7 +68,6 @@ def _size(inserted: Inserted) -> int:
 
 
 def _explicit_axes(report: Report) -> set[str]:
-    """The axes over which nothing may be implicit, in whatever mesh."""
     meshes = report.capture.subject.meshes if report.capture.subject is not None else ()
     types = [(axis.name, axis.type) for mesh in meshes for axis in mesh.axes]
     return {name for name, type in types if type == "explicit"} - {name for name, type in types if type == "auto"}
@@ -112,7 +111,6 @@ def _is_lookup(cause: CollectiveCause) -> bool:
 
 
 def _is_gathered(cause: CollectiveCause, collective: Collective) -> bool:
-    """Return whether devices gather what each of them has reduced, as for argmax."""
     return cause.effect == "sum" and not KIND_OF[collective.kind].reduces
 
 

@@ -57,7 +57,6 @@ def _found(report: Report, group: list[Collective]) -> Finding:
 
 
 def _saved(report: Report, group: list[Collective], trips: int | None) -> float | None:
-    """The time of all the small ones against that of one of as many bytes."""
     machine = machine_of(report.program)
     sizes = [each.bytes_in for each in group]
     if machine is None or trips is None or None in sizes or any(each.estimate is None for each in group):

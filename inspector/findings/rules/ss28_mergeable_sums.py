@@ -136,7 +136,6 @@ def _only_use(flow: HloFlow, value: HloValue) -> HloUse | None:
 
 
 def _is_scaled(flow: HloFlow, use: HloUse) -> bool:
-    """Return whether a value is multiplied by one constant."""
     is_product = use.instruction.opcode == "multiply" or (use.instruction.opcode == "divide" and use.position == 0)
     factor = flow.operand(use.result, 1 - use.position) if is_product else None
     while factor is not None and factor.instruction.opcode not in ("constant", "broadcast"):

@@ -85,7 +85,6 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
 
 
 def _listed(report: Report, products: list[_Product]) -> Iterator[tuple[str, str]]:
-    """The products by line, those that repeat most first."""
     lines: dict[str, Counter[str]] = {}
     for each in sorted(products, key=lambda each: -each.repeated):
         where = SourcePosition.exact(each.instruction.frames).text(report.script) or "no line known"

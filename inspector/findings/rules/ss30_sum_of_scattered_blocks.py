@@ -147,7 +147,6 @@ def _reached(
 
 
 def _is_of_blocks(flow: Flow, use: Use, blocks: set[At], axes: Collection[str]) -> bool:
-    """Return whether all operands are blocks, or equal along the axes."""
     names = use.place.equation.inputs
     varying = operands_over(flow, use.place) or ((),) * len(names)
     return all(

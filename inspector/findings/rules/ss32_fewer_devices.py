@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ...capture.model import OtherResult, Subject, Value
+from ...capture.model import OtherResult, Value
 from ...communication.weights import weights_of
 from ...ir.pytree_paths import Leaf, counterparts
 from ...ir.types import ArrayType, jax_type
@@ -28,7 +28,16 @@ def check(report: Report) -> Iterator[Finding]:
     left_out = subject.device_count - len({number for each in sizes for number in each.device_ids})
     if len(subject.device_assignment) != 1:
         if subject.requested and left_out > 0:
-            yield _idle(subject, left_out, axes)
+            used, count = len(subject.device_assignment), subject.device_count
+            yield finding(
+                RULE,
+                FindingPlace("mesh", SourcePosition()),
+                f"{subject.function} runs on {used} of {count} devices: no mesh of the script has the other {left_out}",
+                confidence="proved",
+                subject="mesh",
+                evidence=(("mesh of the script", axes),),
+                fixes=advice(f"make the mesh of all {count} devices"),
+            )
         for function, others in _beside(report):
             yield _found(report, function, others, sizes[mesh], axes, ("is", "not sharded"))
         return
@@ -41,20 +50,6 @@ def check(report: Report) -> Iterator[Finding]:
         yield _found(
             report, subject.function, values, sizes[mesh], axes, what if arguments else ("has", "no requested sharding")
         )
-
-
-def _idle(subject: Subject, left_out: int, mesh: str) -> Finding:
-    used = len(subject.device_assignment)
-    return finding(
-        RULE,
-        FindingPlace("mesh", SourcePosition()),
-        f"{subject.function} runs on {used} of {subject.device_count} devices: no mesh of the script has the other"
-        f" {left_out}",
-        confidence="proved",
-        subject="mesh",
-        evidence=(("mesh of the script", mesh),),
-        fixes=advice(f"make the mesh of all {subject.device_count} devices"),
-    )
 
 
 def _beside(report: Report) -> Iterator[tuple[str, list[Typed]]]:

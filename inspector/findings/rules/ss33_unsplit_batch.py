@@ -70,7 +70,6 @@ def _repeats(report: Report, axis: str) -> bool:
 
 
 def _first_axes(value: ShardedValue) -> list[str]:
-    """The axes that split the rows of a value."""
     dims = value.sharding.dims[:1] if value.sharding is not None else ()
     return [axis.name for dim in dims for axis in dim.axes]
 

@@ -37,7 +37,6 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _is_free(flow: GlobalFlow, name: str) -> bool:
-    """Return whether no argument of the program is needed for a value."""
     inputs = {variable.name for variable in flow.jaxprs[0].inputs}
     if name in inputs:
         return False

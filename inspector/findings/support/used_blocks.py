@@ -137,7 +137,6 @@ def listed(report: Report, group: Iterable[UsedBlocks]) -> Iterator[tuple[str, s
 
 
 def _differ(starts: tuple[tuple[int, ...], ...] | None, collective: Collective) -> bool:
-    """Return whether the members of each group start at different places."""
     return (
         starts is not None
         and all(member < len(starts[0]) for group in collective.groups for member in group)
