@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -152,3 +153,27 @@ def test_data_are_what_no_result_may_become() -> None:
     with modules.context(), modules.ir.Location.unknown():
         found = Requests(Lowered(modules.text_of(lowered.compiler_ir("stablehlo")).encode()))
         assert [found.lowered.names[number] for number in found.data] == ["tokens"]
+
+
+def test_places_where_data_meet_a_weight_and_a_bias() -> None:
+    def forward(params: Any, x: jax.Array) -> Any:
+        hidden = x @ params["w"]  # weight
+        again = x @ x.T
+        return jnp.tanh(hidden + params["b"]).sum(1), again, params["w"] @ params["w"].T  # bias
+
+    params = {"w": typed((32, 64), None, "y"), "b": typed((64,), "y")}
+    lowered = jax.jit(forward).trace(params, typed((128, 32), "x")).lower(lowering_platforms=("cpu",))
+    with modules.context(), modules.ir.Location.unknown():
+        found = Lowered(modules.text_of(lowered.compiler_ir("stablehlo")).encode())
+        requests = Requests(found)
+        made = [each for each in requests.candidates(Pricing(found)) if each.kind == "a"]
+        places = {
+            (found.operations[change.number].name, found.stack(change.number)[0].line)
+            for each in made
+            for change in each.changes
+        }
+    lines = Path(__file__).read_text().splitlines()
+    weight, bias = (
+        next(n for n, text in enumerate(lines, 1) if text.endswith(f"  # {name}")) for name in ("weight", "bias")
+    )
+    assert places == {("stablehlo.dot_general", weight), ("stablehlo.broadcast_in_dim", bias)}
