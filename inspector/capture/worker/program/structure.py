@@ -21,15 +21,14 @@ from .avals import entries
 
 def is_checked(equation: Any) -> bool:
     """Return whether a shard_map checks which values vary."""
-    return bool(equation.params.get("check_vma", equation.params.get("check_rep", False)))
+    return bool(equation.params["check_vma"])
 
 
 def manual_axes(equation: Any) -> list[str]:
     """The axes that become manual in a shard_map, in the order of its mesh."""
     params = equation.params
-    named = params.get("newly_manual_axes", params.get("manual_axes"))
-    axes = params["mesh"].axis_names
-    return [str(axis) for axis in axes if named is None or axis in named]
+    named = params["newly_manual_axes" if "newly_manual_axes" in params else "manual_axes"]  # the latter in JAX 0.7
+    return [str(axis) for axis in params["mesh"].axis_names if axis in named]
 
 
 def shard_map(equation: Any) -> dict[str, Any] | None:
