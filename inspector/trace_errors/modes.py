@@ -127,7 +127,7 @@ def explain_unbound(problem: Problem, said: re.Match[str]) -> Reason | None:
             edits += without_call(problem.program, (file, call))
     known = any(axis == name for mesh in problem.meshes() for name, _ in mesh.mesh)
     title = f"a collective over {axis!r} where no shard_map maps over it"
-    words = "under jit alone values are global, so there is nothing to reduce: leave out the collectives"
+    words = f"values are global along {axis!r} here, so there is nothing to reduce: leave out the collectives"
     why = f"{axis!r} is an axis of the mesh, but not manual here" if known else f"no mesh here has an axis {axis!r}"
     given_to_library = [
         without_keyword(file, node, keyword.arg)
