@@ -113,7 +113,7 @@ _CLASSES: Mapping[Does, str] = {
     " cosine cos tan sinh cosh tanh asin acos atan asinh acosh atanh atan2 remainder rem"
     " power pow integer_pow square maximum max minimum min nextafter clamp and or xor compare eq ne lt le gt ge"
     " lt_to le_to eq_to complex conj shift_left shift_right_logical shift_right_arithmetic popcnt population_count clz"
-    " count_leading_zeros map rng_bit_generator random_bits threefry2x32",
+    " count_leading_zeros mulhi map rng_bit_generator random_bits threefry2x32",
     Does.ADD: "add add_any subtract sub",
     Does.SCALE: "multiply mul negate neg",
     Does.REDUCE: "reduce reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor argmax argmin"

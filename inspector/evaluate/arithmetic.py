@@ -93,6 +93,13 @@ def _power(x: Array, y: Array) -> Array:
     return np.where(y < 0, np.where(np.abs(x) == 1, np.power(x, np.abs(y) % 2), 0), raised).astype(x.dtype)
 
 
+def _high_half(x: Array, y: Array) -> Array:
+    """The upper half of the bits of the product of two integers: `mulhi` of TPUs."""
+    size = x.dtype.itemsize
+    wide = object if size == 8 else f"{x.dtype.kind}8"
+    return np.asarray((x.astype(wide) * y.astype(wide)) >> np.asarray(size * 8, wide)).astype(x.dtype)
+
+
 def _shift(kind: str) -> Callable[[Array, Array], Array]:
     def shifted(x: Array, y: Array) -> Array:
         size = x.dtype.itemsize
@@ -120,6 +127,7 @@ BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "divide": _divide,
     "maximum": np.maximum,
     "minimum": np.minimum,
+    "mulhi": _high_half,
     "multiply": lambda x, y: x & y if x.dtype == bool else x * y,
     "or": np.bitwise_or,
     "power": _power,

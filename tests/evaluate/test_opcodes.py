@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,3 +73,21 @@ def test_an_asynchronous_call_takes_its_operands_at_the_start_or_later(calls: st
     a, b = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
     (found,) = Interpreter(ASYNCHRONOUS.format(calls=calls), 1).run([[a], [b]])
     np.testing.assert_array_equal(found, [1, 2, 3, 4])
+
+
+HIGH_HALF = """HloModule m
+
+ENTRY %main (a: {type}[64], b: {type}[64]) -> {type}[64] {{
+  %a = {type}[64] parameter(0)
+  %b = {type}[64] parameter(1)
+  ROOT %c = {type}[64] mulhi(%a, %b)
+}}
+"""
+
+
+@pytest.mark.parametrize(("type", "dtype"), [("u32", np.uint32), ("s32", np.int32), ("u64", np.uint64)])
+def test_the_high_half_of_a_product_is_that_of_integers_without_bounds(type: str, dtype: Any) -> None:
+    bounds = np.iinfo(dtype)
+    a, b = np.random.default_rng(3).integers(bounds.min, bounds.max, (2, 64), dtype, endpoint=True)
+    (found,) = Interpreter(HIGH_HALF.format(type=type), 1).run([[a], [b]])
+    assert found.tolist() == [(int(x) * int(y)) >> bounds.bits for x, y in zip(a, b, strict=True)]
