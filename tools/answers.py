@@ -3,7 +3,9 @@
     python tools/answers.py [--python PATH] [--jobs N] [NAME ...]
 
 An error is answered *at once* if the report explains it and its first remedy was tried: its edits are applied to a copy
-here, which then runs under plain JAX, on eight fake CPU devices, to the end.
+here, which then runs under plain JAX, on eight fake CPU devices, to the end. Another question is answered at once if
+the first finding is of the rule that is expected, and its first fix was tried, and runs likewise; or if nothing is to
+be found, and nothing is.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
-ERRORS = HERE / "threads" / "errors"
+ERRORS, QUESTIONS = HERE / "threads" / "errors", HERE / "threads" / "questions"
 TABLE = HERE.parent / "docs" / "answers.md"
 DEVICES = 8
 
@@ -37,16 +39,22 @@ class Answer(NamedTuple):
     remedy: str
 
 
-def answer(script: Path, python: str) -> Answer:
-    """Ask shardscope why a script fails, and run its first remedy."""
-    head = dict(re.findall(r"^# (thread|asks|truth): (.*)$", script.read_text(), re.MULTILINE))
+def asked(script: Path, python: str, *options: str) -> dict[str, Any]:
+    """The report of a script as JSON; nothing where there is none."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
-        command = [sys.executable, "-m", "shardscope", "trace", "--devices", str(DEVICES), "--python", python]
+        command = [sys.executable, "-m", "shardscope", *options, "--devices", str(DEVICES), "--python", python]
         command += ["--format", "json", "-o", str(report), str(script)]
         subprocess.run(command, capture_output=True, check=False)
-        found = json.loads(report.read_text()) if report.exists() else {}
-    explanation = found.get("explanation")
+        return json.loads(report.read_text()) if report.exists() else {}  # type: ignore[no-any-return]
+
+
+def answer(script: Path, python: str) -> Answer:
+    """Ask shardscope about a script, and run the first change that it has tried."""
+    head = dict(re.findall(r"^# (thread|asks|truth|finds): (.*)$", script.read_text(), re.MULTILINE))
+    if script.parent == QUESTIONS:
+        return _found(script, python, head)
+    explanation = asked(script, python, "trace").get("explanation")
     remedies = [each for each in (explanation or {}).get("remedies", []) if each["state"] == "tried"]
     grade = "not" if explanation is None else "partly"
     if remedies and runs(script, remedies[0]["edits"], python):
@@ -57,6 +65,20 @@ def answer(script: Path, python: str) -> Answer:
     where = "" if explanation is None else f" (line {explanation['where']['line']})"
     remedy = remedies[0]["title"] if remedies else ""
     return Answer(script.stem, head["thread"], head["asks"], head["truth"], grade, said + where, remedy)
+
+
+def _found(script: Path, python: str, head: dict[str, str]) -> Answer:
+    """The grade of the first finding that is no note."""
+    report = asked(script, python)
+    findings = [each for each in report.get("findings", []) if each["severity"] != "info"]
+    first = findings[0] if findings else {"rule": "nothing", "message": "no findings", "fixes": []}
+    tried = [each for each in first["fixes"] if each["state"] == "tried"]
+    grade = "not" if not findings else "wrong"
+    if first["rule"] == head["finds"] and report:
+        is_done = not findings or (bool(tried) and runs(script, tried[0]["edits"], python))
+        grade = "at once" if is_done else "wrong" if tried else "partly"
+    rule, remedy = f"{first['rule']}: " if findings else "", tried[0]["title"] if tried else ""
+    return Answer(script.stem, head["thread"], head["asks"], head["truth"], grade, rule + first["message"], remedy)
 
 
 def runs(script: Path, edits: list[dict[str, Any]], python: str) -> bool:
@@ -76,6 +98,11 @@ def runs(script: Path, edits: list[dict[str, Any]], python: str) -> bool:
         return subprocess.run([python, str(copy)], env=environment, capture_output=True, check=False).returncode == 0
 
 
+def programs() -> list[Path]:
+    """The scripts of all threads, errors first."""
+    return [path for folder in (ERRORS, QUESTIONS) for path in sorted(folder.glob("*.py"))]
+
+
 def table(answers: list[Answer]) -> str:
     """The page: the score, and a row for each thread."""
     count = {grade: sum(each.grade == grade for each in answers) for grade in ("at once", "partly", "not", "wrong")}
@@ -83,13 +110,14 @@ def table(answers: list[Answer]) -> str:
     lines = [
         "# Answers",
         "",
-        f"**{len(answers)} of {len(list(ERRORS.glob('*.py')))} programs asked: {score}.**",
+        f"**{len(answers)} of {len(programs())} programs asked: {score}.**",
         "",
         "Programs as users post them, written anew from public threads where one is named; `tools/answers.py` asks",
-        "`shardscope trace --devices 8` why each fails. *At once*: the cause is named, and the first remedy, applied",
-        "to a copy, runs under plain JAX. *Partly*: the cause is named, no edit found. *Wrong*: the edit does not",
-        "run. The programs are in `tools/threads/errors`; those that were not asked this time have no row, and",
-        "the score does not count them.",
+        "`shardscope trace --devices 8` why each of `tools/threads/errors` fails, and `shardscope --devices 8` what is",
+        "wrong with each of `tools/threads/questions`. *At once*: the cause is named, and the first change that was",
+        "tried, made in a copy, runs under plain JAX; or nothing is wrong, and nothing is found. *Partly*: the cause",
+        "is named, no change found. *Wrong*: the change does not run, or another finding stands first. Programs that",
+        "were not asked this time have no row, and the score does not count them.",
         "",
         "| program | thread | question | answer | remedy, as tried | truth | |",
         "|---|---|---|---|---|---|---|",
@@ -113,7 +141,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="write the table of those that are named")
     options = parser.parse_args()
-    scripts = [each for each in sorted(ERRORS.glob("*.py")) if not options.names or each.stem in options.names]
+    scripts = [each for each in programs() if not options.names or each.stem in options.names]
     with ThreadPoolExecutor(options.jobs) as pool:
         answers = []
         for each in pool.map(lambda script: answer(script, options.python), scripts):

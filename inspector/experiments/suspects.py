@@ -58,13 +58,17 @@ def with_suspects(found: Sequence[Finding], report: Report, priced: Prices) -> l
     """Some findings, of which those that are about the same have the candidates as further fixes; then the others."""
     result = list(found)
     for each, fixes in _suspects(report, priced):
-        about = {change.name for change in each.changes}
+        about = {change.name for change in each.changes} | {
+            (frame.file, frame.line, frame.column)
+            for change in each.changes
+            if change.kind == "constraint"
+            for frame in change.stack[:1]
+        }
         wanted = WORK_RULES if priced.shares_work(each) else ()
         hosts = [
             number
             for number, other in enumerate(result)
-            if (other.subject in about and (rule := rule_named(other.rule)) is not None and rule.is_observation)
-            or other.rule in wanted
+            if (about & {other.subject, _position(other)} and _is_observation(other)) or other.rule in wanted
         ]
         for number in hosts:
             own = result[number]
@@ -75,6 +79,16 @@ def with_suspects(found: Sequence[Finding], report: Report, priced: Prices) -> l
         if not hosts:
             result.append(_finding(priced, each, fixes))
     return result
+
+
+def _position(found: Finding) -> tuple[str, int, int] | None:
+    frame = found.place.source.frame
+    return None if frame is None else (frame.file, frame.line, frame.column)
+
+
+def _is_observation(found: Finding) -> bool:
+    rule = rule_named(found.rule)
+    return rule is not None and rule.is_observation
 
 
 def _suspects(report: Report, priced: Prices) -> Iterator[tuple[PricedCandidate, list[Fix]]]:

@@ -10,7 +10,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.experiments.measured import measured
-from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.findings.policy import EVERYTHING, Policy
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
 
@@ -155,3 +155,32 @@ def test_a_request_for_partial_sums_is_not_one_for_the_whole(tmp_path: Path) -> 
     assert final.failure is None, final.failure
     (found,) = (each for each in inspect(final).findings if each.rule == "SS01")
     assert [fix.title for fix in found.fixes] == []
+
+
+VOCABULARY = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+
+@jax.jit
+def embedding():
+    table = jnp.arange(17 * 1024.0).reshape(17, 1024)
+    return jax.lax.with_sharding_constraint(table, NamedSharding(mesh, P("data", None)))
+
+embedding()
+"""
+
+
+def test_a_constraint_that_does_not_divide_gets_another_dimension_as_its_fix(tmp_path: Path) -> None:
+    """The finding about it stands for both: what is requested does not divide, and what it costs."""
+    script = tmp_path / "vocabulary.py"
+    script.write_text(VOCABULARY)
+    request = Request(str(script), devices=8, target="cpu", fingerprints=True)
+    report = tried(inspect(last_capture(request)), request, EVERYTHING, 600)
+    (found,) = (each for each in report.findings if each.severity != "info")
+    assert found.rule == "SS11"
+    done = found.fixes[0].experiment
+    assert done is not None
+    assert (done.state, done.values, done.after.bytes) == ("tried", "equal", 0)
+    assert done.after.memory < done.before.memory / 8

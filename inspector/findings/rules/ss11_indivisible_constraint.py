@@ -51,5 +51,5 @@ RULE = Rule(
 x = lax.with_sharding_constraint(padded, P("x"))""",
     check=check,
     is_observation=True,
-    by_hand="padding and sharding another dimension are both possible",
+    tries="other specs of the constraint, as of a dimension that divides",
 )

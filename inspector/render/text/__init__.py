@@ -67,8 +67,12 @@ def _beginning(report: Report, details: Collection[str]) -> Iterator[RenderableT
 
 
 def _final(report: Report) -> tuple[Finding, ...]:
-    """The findings that no experiment changes."""
-    return tuple(found for found in report.findings if all(fix.state != "untried" for fix in found.fixes))
+    """The findings that no experiment changes: a warning may get further fixes."""
+    return tuple(
+        found
+        for found in report.findings
+        if found.severity == "error" and all(fix.state != "untried" for fix in found.fixes)
+    )
 
 
 def _shown(found: Finding) -> Hashable:
