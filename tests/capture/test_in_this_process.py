@@ -371,7 +371,6 @@ def test_operations_in_loops_tuples_and_shard_maps_have_their_lines(
     @jax.jit
     def fn(x: Any, w: Any) -> Any:
         x = lax.fori_loop(0, 3, lambda _, x: jnp.sin(x), x)
-        x, w = lax.optimization_barrier((x, w))
         x = jax.pure_callback(np.abs, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
         (x, _), rows = lax.scan(lambda carry, row: ((jnp.tanh(carry[0]), carry[1] + 1), row), (x, w), w)
         x = lax.cond(x[0, 0] > 0, jnp.exp, jnp.log1p, x)
