@@ -177,3 +177,18 @@ def test_places_where_data_meet_a_weight_and_a_bias() -> None:
         next(n for n, text in enumerate(lines, 1) if text.endswith(f"  # {name}")) for name in ("weight", "bias")
     )
     assert places == {("stablehlo.dot_general", weight), ("stablehlo.broadcast_in_dim", bias)}
+
+
+@pytest.mark.parametrize(("parameters", "has_home"), [("params", True), ("other", False)])
+def test_moments_beside_the_parameters_of_one_state(parameters: str, has_home: bool) -> None:
+    """They are those of what is called parameters, whatever is deeper."""
+
+    def update(state: Any) -> Any:
+        return {name: {"w": each["w"] * 0.5} for name, each in state.items()}
+
+    state = {name: {"w": typed((8, 16), "x" if name == parameters else None)} for name in (parameters, "zmu")}
+    lowered = jax.jit(update).trace(state).lower(lowering_platforms=("cpu",))
+    with modules.context(), modules.ir.Location.unknown():
+        found = Requests(Lowered(modules.text_of(lowered.compiler_ir("stablehlo")).encode()))
+        homes = {found.lowered.names[number]: found.lowered.names[home] for number, home in found.home.items()}
+    assert homes == ({"state['zmu']['w']": f"state['{parameters}']['w']"} if has_home else {})

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -29,6 +30,7 @@ from shardscope.inspector.capture.worker.dumped import Dump
 from shardscope.inspector.capture.worker.probes import live
 from shardscope.inspector.capture.worker.probes import partial as partial_sums
 from shardscope.inspector.capture.worker.probes.summing import summary_of
+from shardscope.inspector.capture.worker.script_trial import _Values, _watch_shardings
 from shardscope.inspector.values.elements import shard_elements
 
 from .conftest import Captured
@@ -400,3 +402,26 @@ def test_operations_in_loops_tuples_and_shard_maps_have_their_lines(
         }.items():  # fmt: skip
             assert name in found
             assert text in (found[name] or "")
+
+
+def test_axes_over_which_a_script_shards(mesh: Mesh) -> None:
+    """What it places by what comes of it, what else by the specs that it names."""
+    rows, columns, x = NamedSharding(mesh, P("x")), NamedSharding(mesh, P(None, "y")), np.ones((8, 4), np.float32)
+    calls: list[tuple[Callable[[Any], object], set[str]]] = [
+        (lambda jax: jax.device_put(x, rows), {"x"}),
+        (lambda jax: jax.device_put({"a": x, "b": [x]}, NamedSharding(mesh, P())), set()),
+        (lambda jax: jax.jit(jnp.sin), set()),
+        (lambda jax: jax.jit(jnp.sin, in_shardings=(rows,), out_shardings=columns), {"x", "y"}),
+        (lambda jax: jax.shard_map(jnp.sin, mesh=mesh, in_specs=(P(("x", "y")),), out_specs=P()), {"x", "y"}),
+        (lambda jax: jax.shard_map(jnp.sin, mesh=mesh, in_specs=P(), out_specs=P("x")), set()),
+        (lambda jax: jax.lax.with_sharding_constraint(x, columns), {"y"}),
+        (lambda jax: jax.lax.with_sharding_constraint(x, shardings=rows), {"x"}),
+    ]
+    for call, axes in calls:
+        own = SimpleNamespace(device_put=jax.device_put, jit=jax.jit, shard_map=jax.shard_map, tree=jax.tree)
+        own.lax = SimpleNamespace(with_sharding_constraint=lax.with_sharding_constraint)
+        own.sharding = SimpleNamespace()
+        values = _Values()
+        _watch_shardings(own, values)
+        call(own)
+        assert values.axes == axes

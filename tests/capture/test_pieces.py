@@ -30,6 +30,7 @@ from shardscope.inspector.capture.protocol.wire import Frame, encode, read
 from shardscope.inspector.capture.protocol.workspace import diverted
 from shardscope.inspector.capture.worker import channel, patches
 from shardscope.inspector.capture.worker.binaries import _protos
+from shardscope.inspector.capture.worker.inputs import costliest
 from shardscope.inspector.capture.worker.inputs.running import _observed
 from shardscope.inspector.capture.worker.probes.gradients import _place
 from shardscope.inspector.capture.worker.probes.partial import REDUCTIONS, _reduction
@@ -344,3 +345,25 @@ def test_an_uncaught_error_of_a_script_is_shown_as_ever(tmp_path: Path, monkeypa
     assert [event.said for event in events if isinstance(event, Failure)] == ["of the script"]
     *_, overhead = (event for event in events if isinstance(event, Overhead))
     assert overhead == Overhead(1, 0)
+
+
+@pytest.mark.parametrize(("newest", "patience"), [(3.0, costliest.MIN_SECONDS), (10.0, 5.0)])
+@pytest.mark.parametrize("calls", [costliest.MIN_CALLS - 1, costliest.MIN_CALLS])
+def test_a_script_may_only_repeat_what_it_has_done(
+    newest: float, patience: float, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some calls and seconds without a new program, or half of the time until the last; by the test's clock."""
+    now, finished = [newest], []
+    monkeypatch.setattr(costliest, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    observer = costliest._Observer(finished.append, started=0.0, newest=newest)  # type: ignore[arg-type]
+    for _ in range(calls):
+        observer.may_only_repeat(jnp.ones(2))
+    now[0] += patience
+    observer.since -= 1
+    observer.may_only_repeat(jnp.ones(2))
+    assert (finished, observer.is_over) == ([], False)
+    now[0] += 0.1
+    observer.since -= 1
+    observer.may_only_repeat(jnp.ones(2))
+    assert observer.is_over == (calls >= costliest.MIN_CALLS)
+    assert finished == [observer] * observer.is_over

@@ -7,14 +7,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.worker.reduction.equations import Cut, CutProgram, is_float, numbered
-from shardscope.inspector.capture.worker.reduction.reduce import smaller_arguments
+from shardscope.inspector.capture.worker.reduction.reduce import Reduction, smaller_arguments
 
 DEPTHWISE = Path(__file__).parent / "programs" / "depthwise.py"
 
@@ -99,3 +101,29 @@ def test_arguments_get_smaller_together() -> None:
     assert {each["w"].shape for each in smaller} == {(2, 3)}
     assert indices.tolist() == [0, 1]
     assert len(smaller) == 4
+
+
+def test_arguments_get_as_small_as_the_difference_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the next smaller ones differs, and each that does not is tried once."""
+    tried, cut = [], []
+
+    def differs(given: Any) -> bool:
+        (layers, ids), _ = given
+        return len(layers) >= 2 and len(ids) >= 4
+
+    def attempt(self: Reduction, make: Any) -> Any:
+        given, program = make()
+        tried.append(jax.tree.structure(given).num_leaves * 100 + len(given[0][1]))
+        return (given, program) if differs(given) else None
+
+    monkeypatch.setattr(Reduction, "_attempt", attempt)
+    monkeypatch.setattr(Reduction, "_evaluated", lambda self, place: {"first_difference": None})
+    monkeypatch.setattr(Reduction, "_cut", lambda self, program: cut.append(program))
+    layers = [{"w": np.ones((16, 3), np.float32)} for _ in range(4)]
+    request = Request("script.py:step", case=str(tmp_path), case_evaluator=("none",))
+    given: Any = (layers, np.arange(16, dtype=np.int32)), {}
+    Reduction(request, str(tmp_path), None).run(given, given, lambda given: given)
+    (smallest,) = cut
+    assert differs(smallest)
+    assert not any(differs(change()) for _, change in smaller_arguments(smallest))
+    assert len(tried) < 20
