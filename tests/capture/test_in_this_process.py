@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 import json
@@ -29,8 +30,9 @@ from shardscope.inspector.capture.worker import modules, patches, provenance
 from shardscope.inspector.capture.worker.dumped import Dump
 from shardscope.inspector.capture.worker.probes import live
 from shardscope.inspector.capture.worker.probes import partial as partial_sums
+from shardscope.inspector.capture.worker.probes.sites import DeviceBlocks
 from shardscope.inspector.capture.worker.probes.summing import summary_of
-from shardscope.inspector.capture.worker.script_trial import _Values, _watch_shardings
+from shardscope.inspector.capture.worker.script_trial import RECORD, _Recording, _Values, _watch_shardings
 from shardscope.inspector.values.elements import shard_elements
 
 from .conftest import Captured
@@ -425,3 +427,39 @@ def test_axes_over_which_a_script_shards(mesh: Mesh) -> None:
         _watch_shardings(own, values)
         call(own)
         assert values.axes == axes
+
+
+@pytest.mark.parametrize("spec", [P(), P("x"), P(("x", "y")), P("x", "y"), P(None, "y"), P(None, None, "x")])
+@pytest.mark.parametrize("leading", [0, 1, 2])
+def test_blocks_are_read_from_the_shard_that_has_them(spec: P, leading: int, mesh: Mesh) -> None:
+    value = np.arange(8 * 4 * 2).reshape(8, 4, 2)
+    blocks = DeviceBlocks(on(mesh, value, *spec), leading)
+    for at in itertools.product(*map(range, value.shape[:leading])):
+        assert np.array_equal(blocks[at], value[at])
+
+
+def test_functions_hand_over_what_they_return() -> None:
+    """What returns nothing hands over nothing."""
+    source = """
+def half(x):
+    if x == 0:
+        return
+    def inner(y):
+        return y / 2
+    return inner(x)
+async def waits():
+    return 1
+half(0)
+three = half(6)
+"""
+    values = _Values()
+    tree = ast.fix_missing_locations(_Recording().visit(ast.parse(source)))
+    exec(compile(tree, "script.py", "exec"), {RECORD: values.record})
+    shown = {path: numbers[2][0][0] for path, numbers in values.kept.items()}
+    assert shown == {
+        "half#0 x": 6,
+        "half#0 return": 3,
+        "half.inner#0 y": 6,
+        "half.inner#0 return": 3,
+        "#0 three": 3,
+    }
