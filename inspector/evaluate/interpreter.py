@@ -258,8 +258,9 @@ class Interpreter:
             return [None if any(each is None for each in row) else tuple(row) for row in rows]
         if opcode == "get-tuple-element":
             return _selected(operands[0], (operation.number("index"),))
-        if opcode in CALLS:
-            callees = instruction.callees.get("calls") or instruction.callees.get("to_apply")
+        if opcode in CALLS or (opcode == "custom-call-start" and not operands):
+            names = ("calls", "to_apply", "called_computations")
+            callees = next(filter(None, map(instruction.callees.get, names)), ())
             if not callees:
                 raise NotEvaluatedError(f"{opcode} without a computation")
             if opcode.endswith("-start") and not operands and self._takes(callees[0]):

@@ -65,6 +65,9 @@ STARTED = (
     '%last = ((f32[4], f32[4]), f32[4]) call-start(%a, %b), async_execution_thread="sparsecore", to_apply=%sum',
     '%begun = ((), (), s32[]) call-start(), async_execution_thread="sparsecore", to_apply=%sum\n'
     "  %last = ((f32[4], f32[4]), f32[4]) call-update(%begun, %a, %b)",
+    '%begun = ((), (), s32[]) custom-call-start(), async_execution_thread="sparsecore", custom_call_target="any",'
+    " called_computations={%sum}\n"
+    "  %last = ((f32[4], f32[4]), f32[4]) custom-call-update(%begun, %a, %b)",
 )
 
 
