@@ -175,7 +175,8 @@ def binary(operation: Operation) -> Meaning:
 def compare(operation: Operation) -> Meaning:
     """`compare`; in the total order -NaN < -inf, -0 < 0, and inf < NaN."""
     compute = COMPARED[operation.attributes["direction"]]
-    if operation.attributes.get("type") == "TOTALORDER" and array_type(operation.operand_types[0]).dtype[0] in "fb":
+    is_total = operation.attributes.get("type") == "TOTALORDER" or operation.attributes.get("order") == "TOTAL"
+    if is_total and array_type(operation.operand_types[0]).dtype[0] in "fb":
         return lambda x, y: compute(_total_order(x), _total_order(y))
     return lambda x, y: compute(x, y)
 

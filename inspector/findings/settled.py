@@ -75,11 +75,16 @@ def _order(fix: Fix) -> tuple[bool, float, float]:
 
 
 def _one_for_each_change(found: Iterable[Finding]) -> Iterable[Finding]:
-    """One finding for each change that helps: of several, the worst, with the places of the others."""
+    """One finding for each change that helps: of several, the worst, with the places of the others.
+
+    Observations of other rules say something else, whatever helps against them.
+    """
     known: dict[object, Finding] = {}
     for number, each in enumerate(sorted(found, key=rank)):
         first = each.fixes[0] if each.fixes else None
-        key = first.edits if first is not None and first.helps and each.severity != "error" else number
+        rule = rule_named(each.rule)
+        of = each.rule if rule is not None and rule.is_observation else ""
+        key = (of, first.edits) if first is not None and first.helps and each.severity != "error" else number
         if key in known:
             other = known[key]
             places = dict.fromkeys((*other.related, each.place, *each.related))

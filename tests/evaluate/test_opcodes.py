@@ -14,8 +14,6 @@ from shardscope.inspector.evaluate.compare import results_of
 from shardscope.inspector.evaluate.errors import NotEvaluatedError
 from shardscope.inspector.evaluate.interpreter import Interpreter
 
-pytestmark = pytest.mark.once
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

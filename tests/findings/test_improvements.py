@@ -43,6 +43,7 @@ HELPS = ("tried", "")
         ({"bytes": (100, 100)}, "no fewer bytes are sent"),
         ({"bytes": (100, 101)}, "more bytes are sent"),
         ({"bytes": (None, 1)}, "no fewer bytes are sent"),
+        ({"bytes": (None, 0)}, ""),
         ({"flops": (100, 111)}, "more operations are computed on each device"),
         ({"flops": (100, 110)}, ""),
         ({"held": (100, 105)}, ""),
@@ -155,3 +156,19 @@ def test_one_change_is_one_finding() -> None:
         report(findings=tuple(finding(n, fixes=(fix,)) for n, fix in ((1, small), (2, small), (3, large))))
     )
     assert [(each.place.source.line, len(each.related)) for each in listed.findings] == [(3, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        (("SS33", "SS38"), ["SS33", "SS38"]),
+        (("SS33", "SS33"), ["SS33"]),
+        (("SS01", "SS23"), ["SS01"]),
+        (("SS38", "SS23"), ["SS23", "SS38"]),
+    ],
+)
+def test_of_one_change_different_observations_are_kept(rules: tuple[str, ...], kept: list[str]) -> None:
+    sides = Measured(bytes=100), Measured(bytes=60)
+    fix = Fix("change it", (Edit("a.py", 1, 0, 1, 0, ""),), Experiment("tried", "", *sides))
+    found = [finding(rule=rule, message=f"{number}", fixes=(fix,)) for number, rule in enumerate(rules)]
+    assert sorted(each.rule for each in settled(report(findings=tuple(found))).findings) == kept

@@ -55,9 +55,10 @@ def matters(report: Report) -> Table:
         subject = without_numbers(each.subject)
         by_subject.setdefault((each.rule, each.severity, where(each), each.axes, subject, _fix(each)), []).append(each)
     alike = sorted(by_subject.values(), key=lambda found: (found[0].rank, *_cost(found)))
-    first_with: dict[tuple[str, str], Finding] = {}
+    first_with: dict[object, Finding] = {}
     for first, *_ in alike:
-        first_with.setdefault((first.rule, _fix(first)), first)
+        for change in _changes(first):
+            first_with.setdefault(change, first)
     return Table(
         id="matters",
         title="What matters",
@@ -97,12 +98,19 @@ def _fix(found: Finding) -> str:
     return "" if found.advised is None else found.advised.title
 
 
-def _message_and_fix(found: object, first_with: Mapping[tuple[str, str], Finding]) -> Sequence[Detail]:
+def _changes(found: Finding) -> tuple[object, ...]:
+    """The advised change, by its words and by its edits."""
+    advised = found.advised
+    edits = (advised.edits,) if advised is not None and advised.edits else ()
+    return ((found.rule, _fix(found)), *edits)
+
+
+def _message_and_fix(found: object, first_with: Mapping[object, Finding]) -> Sequence[Detail]:
     """The message, and the fix where it is the first finding that has it."""
     if not isinstance(found, tuple):
         return ()
     first: Finding = found[0]
-    is_first = first_with[first.rule, _fix(first)] is first
+    is_first = all(first_with[change] is first for change in _changes(first))
     known = fix_facts(first, in_full=False) if is_first else []
     return [Detail("", first.message), *(Detail(name, text) for name, text in known)]
 
