@@ -101,15 +101,18 @@ def test_savings_of_a_row(savings: list[tuple[int | None, float | None]], text: 
 
 
 def test_a_fix_is_said_once() -> None:
-    """By the finding that costs most, of each rule; with what came of trying it."""
-    fix = Fix("do this", EDITS, WORKS)
+    """By the finding that costs most, whatever its rule; mere words by the first finding of each rule."""
+    fix, other = Fix("do this", EDITS, WORKS), Fix("do this", (), None, "by hand")
     found = (finding(1, fixes=(fix,)), finding(2, fixes=(fix,), saved_bytes=9), finding(3, fixes=(fix,), rule="SS02"))
+    found += (finding(4, fixes=(other,), rule="SS03"), finding(5, fixes=(other,), rule="SS03"))
     table = matters(report(findings=found))
     said = {row.cells[2].text: [each.text for each in table.details(row.value)] for row in table.rows}  # type: ignore[union-attr]
     assert said == {
         "model.py:2": ["Words.", "do this", "values equal"],
         "model.py:1": ["Words."],
-        "model.py:3": ["Words.", "do this", "values equal"],
+        "model.py:3": ["Words."],
+        "model.py:4": ["Words.", "do this"],
+        "model.py:5": ["Words."],
     }
     assert table.details("nothing") == ()
     for trial, words in ((FAILS, []), (None, ["do this"])):
