@@ -358,7 +358,7 @@ def test_the_source_of_a_function_that_is_in_no_file(tmp_path: Path) -> None:
     """That of a cell of a notebook is what Python quotes; of a text that is executed there is none."""
     text, cell = b"def fn(x):\n    return x * 2\n", str(tmp_path / "cell.py")
     patches.quote(text, cell)
-    for file in (cell, "<string>"):
+    for file in (cell, f"<{tmp_path.name}>"):
         names: dict[str, Any] = {"__name__": "no_module"}
         exec(compile(text, file, "exec"), names)
         capture = capture_here(names["fn"], (1.0,), {})

@@ -60,8 +60,7 @@ def test_the_first_edit_gives_what_vmap_gives(tmp_path: Path, function: str, tex
     assert text in changed.decode()
     samples = np.arange(32.0).reshape(16, 2)
     expected = np.cos(samples @ [1.0, 2.0])[:, None] * samples
-    for data, is_right in ((script.read_bytes(), False), (changed, True)):
-        script.write_bytes(data)
-        environment = os.environ | {"XLA_FLAGS": xla_flags(8), "JAX_PLATFORMS": "cpu"}
-        done = subprocess.run([sys.executable, str(script)], capture_output=True, env=environment, check=True)
-        assert np.allclose(json.loads(done.stdout), expected, rtol=1e-3, atol=1e-3) is is_right
+    script.write_bytes(changed)
+    environment = os.environ | {"XLA_FLAGS": xla_flags(8), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, env=environment, check=True)
+    np.testing.assert_allclose(json.loads(done.stdout), expected, rtol=1e-3, atol=1e-3)
