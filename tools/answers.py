@@ -117,7 +117,7 @@ def table(answers: list[Answer]) -> str:
         "wrong with each of `tools/threads/questions`. *At once*: the cause is named, and the first change that was",
         "tried, made in a copy, runs under plain JAX; or nothing is wrong, and nothing is found. *Partly*: the cause",
         "is named, no change found. *Wrong*: the change does not run, or another finding stands first. Programs that",
-        "were not asked this time have no row, and the score does not count them.",
+        "were left out of this run have no row, and are not in the score.",
         "",
         "| program | thread | question | answer | remedy, as tried | truth | |",
         "|---|---|---|---|---|---|---|",

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ...parsers.source import Frame
 from ..findings.rule import finding
-from ..findings.rules import rule_named
+from ..findings.rules import is_observation, rule_named
 from ..report import Edit, Finding, FindingPlace, Fix, Report, SourcePosition
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange, Prices
@@ -68,7 +68,7 @@ def with_suspects(found: Sequence[Finding], report: Report, priced: Prices) -> l
         hosts = [
             number
             for number, other in enumerate(result)
-            if (about & {other.subject, _position(other)} and _is_observation(other)) or other.rule in wanted
+            if (about & {other.subject, _position(other)} and is_observation(other)) or other.rule in wanted
         ]
         for number in hosts:
             own = result[number]
@@ -84,11 +84,6 @@ def with_suspects(found: Sequence[Finding], report: Report, priced: Prices) -> l
 def _position(found: Finding) -> tuple[str, int, int] | None:
     frame = found.place.source.frame
     return None if frame is None else (frame.file, frame.line, frame.column)
-
-
-def _is_observation(found: Finding) -> bool:
-    rule = rule_named(found.rule)
-    return rule is not None and rule.is_observation
 
 
 def _suspects(report: Report, priced: Prices) -> Iterator[tuple[PricedCandidate, list[Fix]]]:

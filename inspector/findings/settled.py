@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..report import Finding, Fix, Report
 from .rule import rank
-from .rules import rule_named
+from .rules import is_observation, rule_named
 
 LEAST_SHARE = 0.01
 LEAST_SECONDS = 1e-6
@@ -21,12 +21,11 @@ def settled(report: Report) -> Report:
 
 
 def _settled(found: Finding, report: Report) -> Finding:
-    rule = rule_named(found.rule)
     expected = found.expected if any(found.expected) else (found.saved_bytes, found.saved_seconds)
     found = replace(found, expected=expected, saved_bytes=None, saved_seconds=None)
     fixes = tuple(sorted((_with_reason(fix, found) for fix in found.fixes), key=_order))
     best = next((fix.experiment for fix in fixes if fix.helps), None)
-    if found.severity == "error" or (rule is not None and rule.is_observation):
+    if found.severity == "error" or is_observation(found):
         sent, taken = (None, None) if best is None else (best.bytes_saved, best.seconds_saved)
         less = sent if sent is not None and sent > 0 else None
         return replace(found, fixes=fixes, saved_bytes=less, saved_seconds=taken)
@@ -82,8 +81,7 @@ def _one_for_each_change(found: Iterable[Finding]) -> Iterable[Finding]:
     known: dict[object, Finding] = {}
     for number, each in enumerate(sorted(found, key=rank)):
         first = each.fixes[0] if each.fixes else None
-        rule = rule_named(each.rule)
-        of = each.rule if rule is not None and rule.is_observation else ""
+        of = each.rule if is_observation(each) else ""
         key = (of, first.edits) if first is not None and first.helps and each.severity != "error" else number
         if key in known:
             other = known[key]

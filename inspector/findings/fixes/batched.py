@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from ....parsers.sharding_syntax.mesh import AxisRef
-from ...ir.program import Program
+from ...ir.derived import derived
+from ...ir.program import Program, SourceFile
 from ...report import Edit, SourcePosition
 from ...report.position import own_frames
 from .calls import around, imports, name_of, nodes_of, own_files, tree_of
-from .edits import Edits, instead, wrapped
+from .edits import Edits, axes_text, instead, wrapped
 from .specs import mesh_text, spelled, targets_of
 
 WRITTEN = (ast.Slice, ast.Constant, ast.UnaryOp)
@@ -24,13 +25,20 @@ def vmapped_lookups(program: Program, place: SourcePosition) -> Iterator[Edits]:
     """`x[rows, i]` as a lookup in each row, and `x.at[rows, i].set(u)` as an update of each; `rows` is an `arange`."""
     for frame in own_frames(place.stack):
         source = program.file(frame.file)
-        if source is None or not imports(source, "jax"):
-            continue
-        for node in nodes_of(program, frame.file):
-            match node:
-                case ast.Subscript(slice=ast.Tuple(elts=[rows, *indices])) if node.lineno == frame.line and indices:
-                    if _is_numbered(program, frame.file, rows):
-                        yield _vmapped(program, frame.file, node, indices)
+        for node, (rows, *indices) in () if source is None else _lookups(source).get(frame.line, ()):
+            if _is_numbered(program, frame.file, rows):
+                yield _vmapped(program, frame.file, node, indices)
+
+
+@derived
+def _lookups(source: SourceFile) -> dict[int, list[tuple[ast.Subscript, list[ast.expr]]]]:
+    """By line, what is indexed by several, with these; nothing in a file that has no name for jax."""
+    found: dict[int, list[tuple[ast.Subscript, list[ast.expr]]]] = {}
+    for node in ast.walk(tree_of(source)) if imports(source, "jax") else ():
+        match node:
+            case ast.Subscript(slice=ast.Tuple(elts=[_, _, *_] as indices)):
+                found.setdefault(node.lineno, []).append((node, indices))
+    return found
 
 
 def _is_numbered(program: Program, file: str, index: ast.expr) -> bool:
@@ -57,13 +65,15 @@ def _vmapped(program: Program, file: str, node: ast.Subscript, indices: Sequence
         return f"a{len(given)}"
 
     index = ", ".join(map(inside, indices))
+    whole: ast.expr = node
     match node.value, list(islice(around(program, (file, node)), 2)):
-        case ast.Attribute(attr="at", value=array), [ast.Attribute(attr=method), ast.Call(args=[update]) as whole]:
-            body = f"a.at[{index}].{method}({', '.join([inside(update), *map(ast.unparse, whole.keywords)])})"
+        case ast.Attribute(attr="at", value=array), [ast.Attribute(attr=method), ast.Call(args=[update]) as call]:
+            body = f"a.at[{index}].{method}({', '.join([inside(update), *map(ast.unparse, call.keywords)])})"
+            whole = call
         case ast.Attribute(attr="at"), _:
             return ()
         case array, _:
-            whole, body = node, f"a[{index}]"  # type: ignore[assignment]
+            body = f"a[{index}]"
     names = ", ".join(["a", *(f"a{number}" for number in range(1, len(given) + 1))])
     return instead((file, whole), f"jax.vmap(lambda {names}: {body})({', '.join(map(ast.unparse, [array, *given]))})")
 
@@ -74,7 +84,7 @@ def in_shard_maps(program: Program, axes: Sequence[AxisRef]) -> Iterator[Edits]:
     In one that is not checked, too: a loop in it may carry constants, which do not vary over the axes.
     """
     names = tuple(dict.fromkeys(axis.name for axis in axes))
-    for file in own_files(program):
+    for file in () if not names else own_files(program):
         for node in nodes_of(program, file):
             match node:
                 case ast.FunctionDef(decorator_list=decorators):
@@ -95,10 +105,11 @@ def _is_vmap(node: ast.expr) -> bool:
 def _mapped(
     program: Program, file: str, node: ast.expr, names: tuple[str, ...], decorated: ast.FunctionDef | None = None
 ) -> Iterator[Edits]:
-    mesh, split, whole = mesh_text(program, (file, node)), *(spelled(program, file, text) for text in _specs(names))
+    mesh = mesh_text(program, (file, node))
+    split, whole = (spelled(program, file, f"P({axes})") for axes in (axes_text(names), ""))
     keywords = {each.arg: each.value for each in node.keywords} if isinstance(node, ast.Call) else {}
     specs = _in_specs(keywords.get("in_axes"), split, whole)
-    if not (mesh and split and specs and names) or "out_axes" in keywords:
+    if not (mesh and split and specs) or "out_axes" in keywords:
         return
     for unchecked in ("", ", check_vma=False"):
         text = f"mesh={mesh}, in_specs={specs}, out_specs={split}{unchecked}"
@@ -114,16 +125,11 @@ def _mapped(
 
 def _assigned_below(program: Program, file: str, name: str, function: ast.FunctionDef) -> int:
     """The line behind the module's statement that assigns a name after a function of the module; 0 for none."""
-    body = tree_of(source).body if (source := program.file(file)) is not None else []
-    own = (each for each in body if any(target.id == name for target in targets_of(each)))
-    found = next(own, None)
-    return (
-        (found.end_lineno or 0) + 1 if found is not None and function in body and found.lineno > function.lineno else 0
-    )
-
-
-def _specs(names: tuple[str, ...]) -> tuple[str, str]:
-    return f"P({names[0]!r})" if len(names) == 1 else f"P({names!r})", "P()"
+    source = program.file(file)
+    body = [] if source is None else tree_of(source).body
+    behind = body[body.index(function) :] if function in body else []
+    own = [each for each in behind if any(target.id == name for target in targets_of(each))]
+    return (own[0].end_lineno or own[0].lineno) + 1 if own else 0
 
 
 def _in_specs(in_axes: ast.expr | None, split: str, whole: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from ...dataflow.meaning import POINTWISE, SAME, Does, meaning_of
 from ...ir.jaxpr import ShardMap
@@ -32,24 +33,27 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _stacked(report: Report, flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
     body, sizes = dict(place.equation.bodies)["jaxpr"], dict(mapped.sizes)
-    outputs = flow.jaxprs[body].outputs
-    used = {name: {each.id for each in flow.makers(At(body, name), _never)} for name in dict.fromkeys(outputs)}
-    for number, name in enumerate(outputs):
-        made, _ = flow.made.get((body, name), (None, 0))
-        type = flow.type_of(At(body, name))
-        if made is None or made.equation.primitive not in CASTS or type is None or type.array.elements in (None, 1):
-            continue
-        wanted = [axis for axis in made.equation.axes or () if sizes.get(axis) != 1]
-        for each in flow.makers(At(body, made.equation.inputs[0]), _is_end):
-            axes = tuple(axis for axis in wanted if axis in (each.equation.axes or ()))
-            is_alone = not any(each.id in makers for other, makers in used.items() if other != name)
-            if axes and each.equation.primitive == SUM and flow.is_backward(each) and is_alone:
-                yield _found(report, flow, each, output_of(report, flow, place, number), axes)
-                break
+    outputs = [At(body, name) for name in flow.jaxprs[body].outputs]
+    sums = [list(_cast_sums(flow, value, sizes)) for value in outputs]
+    reached: Counter[str] = Counter()
+    for value in dict.fromkeys(outputs) if any(sums) else ():
+        reached.update({each.id for each in flow.makers(value, lambda _: False)})
+    for number, found in enumerate(sums):
+        for each, axes in [(each, axes) for each, axes in found if reached[each.id] == 1][:1]:
+            yield _found(report, flow, each, output_of(report, flow, place, number), axes)
 
 
-def _never(_: EquationPlace) -> bool:
-    return False
+def _cast_sums(flow: Flow, value: At, sizes: Mapping[str, int]) -> Iterator[tuple[EquationPlace, tuple[str, ...]]]:
+    """The sums of the backward pass that an output casts to vary, with the axes of both."""
+    made, _ = flow.made.get((value.jaxpr, value.name), (None, 0))
+    type = flow.type_of(value)
+    if made is None or made.equation.primitive not in CASTS or type is None or type.array.elements in (None, 1):
+        return
+    wanted = [axis for axis in made.equation.axes or () if sizes.get(axis) != 1]
+    for each in flow.makers(At(value.jaxpr, made.equation.inputs[0]), _is_end):
+        axes = tuple(axis for axis in wanted if axis in (each.equation.axes or ()))
+        if axes and each.equation.primitive == SUM and flow.is_backward(each):
+            yield each, axes
 
 
 def _is_end(place: EquationPlace) -> bool:
