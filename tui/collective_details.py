@@ -80,6 +80,10 @@ def _facts(collective: Collective, width: int) -> Iterator[Content]:
     words |= {"partitioner": "the partitioner", "compiler": "the compiler", "mixed": "several"}
     sizes = f"{format_bytes(collective.bytes_in)} → {format_bytes(collective.bytes_out)}"
     yield from fact("device", types_text(collective), width)
+    for narrow, wide in collective.widened:
+        yield from fact("on CPUs", f"{narrow} is sent as {wide}", width)
+    if collective.cpu_call:
+        yield from fact("only for", f"the CPU's {collective.cpu_call}", width)
     yield from fact("bytes", sizes, width)
     if collective.estimate is not None:
         yield from fact("model", f"{collective.estimate.link}: {collective.estimate.formula}", width)

@@ -18,6 +18,12 @@ _BY_SPARSE = tuple(
 )
 _ATTENTION = ("Softmax", "SoftmaxDropout", "ScaleBiasSoftmax", "ScaleBiasSoftmaxDropout", "SoftmaxF8")
 
+LAPACK = tuple(f"lapack_{type}{does}{form}" for does in _BY_LAPACK for type in "sdcz" for form in ("", "_ffi"))
+FFTS = ("ducc_fft", "dynamic_ducc_fft")
+
+OF_CPUS = frozenset({"TopK", *LAPACK, *FFTS})
+"""Calls of XLA's CPU backend for what other backends compute in another way, which is partitioned in another way."""
+
 LOCAL = frozenset(
     {
         # XLA, xla/service/spmd and xla/hlo: annotations that the partitioner takes out, or that only name a place.
@@ -48,13 +54,13 @@ LOCAL = frozenset(
         "__cudnn$blockScaledDot",
         *(f"__cudnn$fmha{form}{side}" for form in _ATTENTION for side in ("", "Backward", "BackwardF8")),
         # jaxlib's own, as `registrations()` of its modules lists them.
-        *(f"lapack_{type}{does}{form}" for does in _BY_LAPACK for type in "sdcz" for form in ("", "_ffi")),
+        *LAPACK,
         *(f"{of}solver_{does}_ffi" for of in ("cu", "hip") for does in _BY_SOLVERS),
         *(f"{of}sparse_{does}_ffi" for of in ("cu", "hip") for does in _BY_SPARSE),
         *(f"{of}_{does}" for of in ("cu", "hip") for does in ("lu_pivots_to_permutation", "threefry2x32_ffi")),
         *(f"{of}_cholesky_update_ffi" for of in ("cu", "hip")),
         *("cudnn_rnn_ffi", "cudnn_rnn_bwd_ffi", "miopen_rnn_ffi", "miopen_rnn_bwd_ffi", "cpu_csr_sparse_dense_ffi"),
-        *("tridiagonal_solve_perturbed_ffi", "ducc_fft", "dynamic_ducc_fft"),
+        *("tridiagonal_solve_perturbed_ffi", *FFTS),
     }
 )
 """Calls that stay on their device, with the part of XLA or JAX that makes them."""

@@ -11,6 +11,7 @@ from ..ir.stage import ParsedStage
 from ..links.operation_ids import tags_in
 from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, Pass, SourcePosition
 from .context import AnalysisContext
+from .cpu_backend import in_own_types, with_cpu_call
 from .operations import OperationFacts, facts_of
 from .origin import CUSTOM, is_path, last_components, merged_parts
 from .served_pass import passes_served
@@ -34,16 +35,14 @@ def with_authors(
     for part in parts_of(stage, (each for each in found if not each.parts), twins or {}):
         parts.setdefault(id(part.of), []).append(part)
     used_in = passes_served(stage, found, differentiated=context.differentiated)
-    return tuple(
-        _with_author(
-            stage,
-            each,
-            [_with_pass(part, used_in) for part in parts.get(id(each), [])],
-            twins is not None,
-            context,
-        )
-        for each in found
-    )
+    authored = []
+    for each in found:
+        mine = parts.get(id(each), [])
+        typed = in_own_types(each, mine) if context.is_on_cpu else each
+        one = _with_author(stage, typed, [_with_pass(part, used_in) for part in mine], twins is not None, context)
+        is_requested = one.origin in REQUESTED or any(part.twin is not None and part.twin.serves for part in mine)
+        authored.append(with_cpu_call(stage, one) if context.is_on_cpu and not is_requested else one)
+    return tuple(authored)
 
 
 def _with_pass(part: Part, used_in: Mapping[tuple[str, str], Pass]) -> Part:

@@ -21,7 +21,8 @@ class AnalysisContext(Record, frozen=True):
     Empty groups stand for all `partitions`, 0 where no text declares them, whose `devices` are listed in their order
     unless they are fake or unknown. `partitioning` is None where the stages around the partitioner were not recorded.
     `differentiated` is whether any operation of the program belongs to a backward pass. `unpartitioned` and
-    `partitioned` are the modules that go into the partitioner and come out of it.
+    `partitioned` are the modules that go into the partitioner and come out of it. `is_on_cpu` is true of what is
+    compiled for CPUs.
     """
 
     meshes: tuple[MeshSyntax, ...]
@@ -32,6 +33,7 @@ class AnalysisContext(Record, frozen=True):
     lowered: Lowered = field(default_factory=Lowered)
     unpartitioned: ParsedStage | None = None
     partitioned: ParsedStage | None = None
+    is_on_cpu: bool = False
 
 
 @derived
@@ -55,6 +57,7 @@ def context_of(program: Program) -> AnalysisContext:
         ),
         before,
         after,
+        program.capture.subject is not None and program.capture.subject.platform == "cpu",
     )
 
 

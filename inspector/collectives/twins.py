@@ -36,7 +36,7 @@ class Twin(Record, frozen=True):
     """A collective out of the partitioner; `near` are the numbers of the operations that its operand comes from.
 
     `serves` are those of the constraints and reshards that it is there for, `used_in` is the pass of what uses the
-    moved value. `op_name` is an argument's name where an argument is moved.
+    moved value. `op_name` is an argument's name where an argument is moved, `dtype` that of what is moved.
     """
 
     kind: Kind
@@ -46,13 +46,15 @@ class Twin(Record, frozen=True):
     op_name: str | None = None
     name: str = ""
     used_in: Pass = "unknown"
+    dtype: str = ""
 
 
 @dataclass(slots=True)
 class Part:
     """A part of a compiled collective, and its twin, if it was found.
 
-    `alone` is whether the collective has no other part, `exact` whether no other twin would do.
+    `alone` is whether the collective has no other part, `exact` whether no other twin would do. `dtype` is that of the
+    twin; empty where nothing but the size was compared.
     """
 
     of: Collective
@@ -62,6 +64,7 @@ class Part:
     alone: bool
     twin: Twin | None = None
     exact: bool = False
+    dtype: str = ""
 
 
 Shape = tuple[int | None, Members]
@@ -83,12 +86,14 @@ def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins
             if part.twin is None and (fitting := way(stage, part, _fitting(part, left.get(part.shape, ())))):
                 fitting.sort(key=lambda twin: twin.name != part.of.name)
                 part.twin, part.exact = _one_of(fitting, part.of.name), way is not _any and len(fitting) == 1
+                part.dtype = "" if way is _any else fitting[0].dtype
                 left[part.shape].remove(fitting[0])
     every = [twin for twins in partitioned.values() for twin in twins]
     for part in parts:
         if part.twin is None:  # the compiler may do twice what the partitioner did once, or in blocks
             again = _same_numbers(stage, part, _fitting(part, every))
             part.twin, part.exact = next(iter(again), None), len(again) == 1
+            part.dtype = "" if part.twin is None else part.twin.dtype
     return parts
 
 
@@ -140,9 +145,11 @@ def twins_in(
     twins: dict[Shape, list[Twin]] = {}
     for each in found:
         numbers, serves = tags_in(stage, each.span), served.get(each.name, ())
-        for index, (_, shape) in enumerate(typed_shapes_of(each)):
+        for index, (type, shape) in enumerate(typed_shapes_of(each)):
             used = used_in.get((each.computation, each.name), "unknown")
-            twin = Twin(each.kind, numbers, _near(stage, each, index), serves, each.op_name, each.name, used)
+            twin = Twin(
+                each.kind, numbers, _near(stage, each, index), serves, each.op_name, each.name, used, type.dtype
+            )
             twins.setdefault(shape, []).append(twin)
     return twins
 

@@ -101,7 +101,7 @@ def _row(members: list[Collective], report: Report, sites: CallSites) -> Collect
         executions=executions_text(first),
         origin=first.origin if first.origin != "unknown" else "",
         direction=SHORT_PASS[first.direction],
-        source=", for ".join(filter(None, (moved, source))),
+        source=", for ".join(filter(None, (moved, source, first.cpu_call and f"the CPU's {first.cpu_call}"))),
         collectives=tuple(members),
     )
 
@@ -117,6 +117,7 @@ def _shown(collective: Collective, report: Report, sites: CallSites) -> tuple[ob
         collective.direction,
         _place(collective, report, sites),
         INDEX.sub("[#]", argument_of(collective) or ""),
+        collective.cpu_call,
     )
 
 

@@ -10,7 +10,7 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.interpreter import interpreter_text
 from ..capture.model import PHASES, Capture, Execution, Subject, devices_text
 from ..report import Report
-from ..units import format_bytes, format_seconds, listed, plural
+from ..units import format_bytes, format_seconds, known_sum, listed, plural
 from ..values.elements import unequal_copies
 from ..values.gradients import wrong_gradients
 from .collective_rows import folded_names
@@ -86,11 +86,21 @@ def resources_text(report: Report) -> str:
     if report.communication:
         complete = all(report.could_be_read(stage) for stage in programs(report))
         complete = complete and not any(each.does in ("copy", "unknown") for each in report.uncounted)
-        parts.append(f"{sent_text(report, is_complete=complete)} sent per device per step")
+        parts.append(f"{sent_text(report, is_complete=complete)} sent per device per step{_on_cpus_alone(report)}")
     if cost is not None:
         least, bound = ("at least ", "") if cost.at_least else ("", f", bound by {cost.bound}")
         parts.append(f"est. {least}{format_seconds(cost.total)} per step on {cost.chip}{bound}{unknown_text(cost)}")
     return " · ".join(parts)
+
+
+def _on_cpus_alone(report: Report) -> str:
+    """The bytes that other targets do not send, and what they send instead, as far as it was measured."""
+    these = [each for each in report.collectives if each.cpu_call]
+    if not these:
+        return ""
+    calls, other = listed(list(dict.fromkeys(each.cpu_call for each in these))), report.elsewhere
+    there = "" if other is None else f"; {format_bytes(other.cost.bytes)} on {other.target}"
+    return f" ({format_bytes(known_sum(each.step_bytes for each in these))} for the CPU's {calls}{there})"
 
 
 def nothing_sent(report: Report) -> str:

@@ -8,6 +8,7 @@ from .findings import (
     Certainty,
     ComparedBy,
     Edit,
+    Elsewhere,
     Experiment,
     Explanation,
     Finding,

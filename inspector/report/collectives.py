@@ -65,7 +65,9 @@ class Collective(Record, frozen=True):
     have in common in which its result ends. `argument` is the one argument of the function that it moves, or that the
     operation takes for which it is there: `params['layers'][0]['wq']`. `averages` is true of a sum that the program
     only divides by the number of devices, as `pmean` does, `of_gradients` of one that it wrote of results of a backward
-    pass.
+    pass. Types, and so bytes, are those of the partitioned program where the CPU backend widened them: `widened` are
+    such dtypes, each with the one that a CPU sends. `cpu_call` is the only user of the results, if that is a custom
+    call of the CPU backend.
     """
 
     stage: str
@@ -98,6 +100,8 @@ class Collective(Record, frozen=True):
     most_executions: int | None = None
     averages: bool = False
     of_gradients: bool = False
+    widened: tuple[tuple[str, str], ...] = ()
+    cpu_call: str = ""
 
     @property
     def step_bytes(self) -> int | None:

@@ -88,6 +88,13 @@ class Measured(Record, frozen=True):
         return self.bytes if self.bytes is None else self.bytes + (self.flops or 0) / FLOPS_PER_BYTE
 
 
+class Elsewhere(Record, frozen=True):
+    """The unchanged program, compiled for another target."""
+
+    target: str
+    cost: Measured
+
+
 class Experiment(Record, frozen=True):
     """A change that was made in a copy of the source, compiled, and compared with the unchanged program.
 

@@ -19,7 +19,7 @@ from .axes import AxisUse
 from .collectives import Collective, UncountedCommunication
 from .communication import StrategyTotal
 from .cost import FunctionCost
-from .findings import Explanation, Finding, PlacedMessage, Suppressed, Suppression
+from .findings import Elsewhere, Explanation, Finding, PlacedMessage, Suppressed, Suppression
 from .shardings import ShardedValue
 from .values import Divergence, PeakMemory, ProbedValue, VariableVariance
 
@@ -48,7 +48,7 @@ class Report(Record, frozen=True):
     `shardings` are those at the borders: of arguments and outputs, at constraints and shard_maps. Those of all other
     values, which may be very many, `shardings/table.py` gives. `thresholds` are those of rules that the user has set,
     by id; `lists_implicit` is set where all implicit communication is wanted as findings; `idle` are suppressions that
-    suppress nothing.
+    suppress nothing. `elsewhere` is the cost on another target, where CPUs communicate for what only they do.
     """
 
     as_html: ClassVar[Callable[[Report], str] | None] = None
@@ -70,6 +70,7 @@ class Report(Record, frozen=True):
     peak: PeakMemory | None = None
     messages: tuple[PlacedMessage, ...] = ()
     explanation: Explanation | None = None
+    elsewhere: Elsewhere | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
     lists_implicit: bool = False
     findings: tuple[Finding, ...] = ()

@@ -162,6 +162,8 @@ class Collective(Struct, frozen=True):
     omitted_parts: int | None
     causes: list[Cause]
     omitted_causes: int | None
+    widened: list[tuple[str, str]]
+    cpu_call: str
 
 
 class Uncounted(Struct, frozen=True):

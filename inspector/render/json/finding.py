@@ -47,6 +47,13 @@ class Sent(Struct, frozen=True):
     flops: int | None
 
 
+class Elsewhere(Struct, frozen=True):
+    """The unchanged program on another target, where CPUs communicate for what only they do."""
+
+    target: str
+    cost: Sent
+
+
 class Trial(Struct, frozen=True):
     """The program without and with the edits of a finding; `values` are compared by a run on the target, or where that
     is not there by an evaluation of its programs, or by runs on CPUs; `changes` is what differs."""
@@ -194,6 +201,11 @@ def _fix_of(fix: values.Fix) -> Fix:
 
 def _trial_of(done: values.Experiment | None) -> Trial | None:
     return None if done is None else shaped(Trial, done, before=_sent_of(done.before), after=_sent_of(done.after))
+
+
+def elsewhere_of(found: values.Elsewhere) -> Elsewhere:
+    """The cost on another target in its JSON shape."""
+    return Elsewhere(found.target, _sent_of(found.cost))
 
 
 def _sent_of(cost: values.Measured) -> Sent:

@@ -18,7 +18,16 @@ from ..renderers import SECTIONS
 from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of, uncounted_of
 from .diff import Change, change_of
 from .execution import Execution, Memory, execution_of, memory_of
-from .finding import Explanation, Finding, Suppressed, explanation_of, finding_of, suppressed_of
+from .finding import (
+    Elsewhere,
+    Explanation,
+    Finding,
+    Suppressed,
+    elsewhere_of,
+    explanation_of,
+    finding_of,
+    suppressed_of,
+)
 from .references import with_tables
 from .shaped import Frame, Source, encoded, shaped
 from .sharding import Conflict, Sharding, Step, Value, Variance, Why, conflict_of, sharding_of, values_of
@@ -112,6 +121,7 @@ class Report(Struct, frozen=True):
     passes: list[PassChange]
     failure: Failure | None
     explanation: Explanation | None
+    elsewhere: Elsewhere | None
     timings: dict[str, float]
     other_programs: list[OtherProgram] | UnsetType = UNSET
     frames: list[Frame] = []
@@ -172,6 +182,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         failure=capture.failure,
         **({"other_programs": capture.others} if capture.others else {}),
         explanation=None if found.explanation is None else explanation_of(found.explanation),
+        elsewhere=None if found.elsewhere is None else elsewhere_of(found.elsewhere),
         timings=capture.timings,
         frames=[],
         sources=[],

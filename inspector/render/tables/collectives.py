@@ -14,7 +14,7 @@ from ...units import known_sum, plural
 from ..collective_rows import CollectiveRow, most_wire, rows_of, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 from ..why_lines import cause_line, remedy_line
-from .communication import bounded_text, sent_text
+from .communication import bounded_text, sent_text, widened_text
 
 UNPARTITIONED = ("stablehlo", "hlo-before")
 
@@ -116,7 +116,7 @@ def _heading(report: Report, stage: str | None, groups: Collection[CollectiveRow
         total = sum(group.total_wire or 0 for group in groups)
         is_known = report.could_be_read(stage) and all(group.total_wire is not None for group in groups)
         sent = bounded_text(total, (each.kind for group in groups for each in group.collectives), is_complete=is_known)
-    return f"{STAGES[stage].title}: {count:,}, {sent} sent per device per step{others}"
+    return f"{STAGES[stage].title}: {count:,}, {sent} sent per device per step{widened_text(report)}{others}"
 
 
 def _empty(report: Report, stage: str | None) -> str:

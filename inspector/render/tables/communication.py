@@ -97,7 +97,13 @@ def bounded_text(total: int, kinds: Iterable[Kind], *, is_complete: bool) -> str
 
 def _heading(report: Report) -> str:
     stage = next((each.collectives[0].stage for each in report.communication), "hlo")
-    return f"Communication per device per step{SHOWN.get(stage, '')}{_overlapping(report)}"
+    return f"Communication per device per step{SHOWN.get(stage, '')}{widened_text(report)}{_overlapping(report)}"
+
+
+def widened_text(report: Report) -> str:
+    """` (CPUs send bf16 as f32)`: sizes are of what other targets send."""
+    pairs = dict.fromkeys(pair for each in report.collectives for pair in each.widened)
+    return f" (CPUs send {listed([f'{narrow} as {wide}' for narrow, wide in pairs])})" if pairs else ""
 
 
 def _overlapping(report: Report) -> str:
