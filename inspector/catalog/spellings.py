@@ -128,3 +128,9 @@ def is_kernel(primitive: str) -> bool:
 
 PARAMETERS = ("params", "parameters", "weights", "model", "variables")
 """Names under which the state of a training step has the parameters."""
+
+
+def place_of_parameters(path: str) -> int:
+    """Return where a path has such a name, in its first two words: for an order in which parameters come first."""
+    words = re.findall(r"\w+", path)[:2]
+    return next((number for number, word in enumerate(words) if word in PARAMETERS), 2)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ..capture.model import UPDATED
-from ..catalog.spellings import PARAMETERS
+from ..catalog.spellings import PARAMETERS, place_of_parameters
 from ..collectives.context import context_of
 from ..ir.program import Program
 from ..ir.pytree_paths import steps_of
@@ -64,7 +64,7 @@ def argument_kinds(
     held = {value.path.removeprefix(UPDATED) for value in program.capture.outputs if value.path.startswith(UPDATED)}
     known: list[tuple[tuple[str, ...], ShardedValue]] = []
     paths = {each.name: tuple(steps_of(each.name)) for each in arguments}
-    for each in sorted(arguments, key=lambda each: not _CONTAINER.match("".join(paths[each.name]))):
+    for each in sorted(arguments, key=lambda each: place_of_parameters(each.name)):
         steps = paths[each.name]
         if not trains:
             yield "parameters" if steps and each.type not in returned else "data", each, None

@@ -191,7 +191,7 @@ def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]
         if each.kind != "result" or not each.parameter:
             continue
         (node, rest), (twin, left) = (
-            follow(program, file, given, steps_of(path), into_names=False) for path in (each.name, each.parameter)
+            follow(program, file, given, steps_of(path)) for path in (each.name, each.parameter)
         )
         if rest and node is not twin:
             parts[node] = _named_in(twin, left)

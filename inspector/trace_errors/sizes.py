@@ -277,12 +277,12 @@ def _without_rest(uneven: _Uneven) -> Iterator[Candidate]:
 
 
 def _rounded(uneven: _Uneven) -> Iterator[Candidate]:
-    """The size as it is written in the script, rounded to a multiple."""
+    """The size as it is written in the script, rounded to a multiple. A 1 may stand for anything."""
     rounded = -(-uneven.size // uneven.parts) * uneven.parts
     literals: list[Placed] = [
         (file, node)
         for file, node in uneven.problem.nodes
-        if isinstance(node, ast.Constant) and type(node.value) is int and node.value == uneven.size
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value == uneven.size > 1
     ]
     title = f"make the size {rounded}, a multiple of {uneven.parts}"
     if literals:

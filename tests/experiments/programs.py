@@ -27,6 +27,20 @@ step_inputs = (w, A(S("data", None, "model"), 16, 32, 64), A(S("data"), 16, 64))
 """
 """A cache that is returned replicated, though the next step takes it sharded."""
 
+NAMED = f"""{HEAD}
+whole = S()
+
+def decode(w, cache, x):
+    k = x @ w["k"]
+    cache = {{"k": jax.lax.dynamic_update_slice_in_dim(cache["k"], k[:, None], 0, 1)}}
+    return jnp.einsum("bk,btk->bt", k, cache["k"]) @ w["o"], cache
+
+step = jax.jit(decode, out_shardings=(S("data"), whole))
+w = {{"k": A(S(None, "model"), 64, 64), "o": A(whole, 32, 64)}}
+step_inputs = (w, {{"k": A(S("data", None, "model"), 16, 32, 64)}}, A(S("data"), 16, 64))
+"""
+"""The same, of a cache with a key, by a name that a weight of fewer dimensions has its sharding from, too."""
+
 LOGITS = f"""{HEAD}
 import numpy as np
 
@@ -101,7 +115,7 @@ def layout():
 def update(state, x):
     g = jax.grad(lambda p: jnp.sum(jnp.tanh(x @ p["w"]) ** 2))(state.params)
     mu = jax.tree.map(lambda m, d: 0.9 * m + d, state.mu, g)
-    return State(jax.tree.map(lambda p, m: p - 0.1 * m, state.params, mu), mu)
+    return State(params=jax.tree.map(lambda p, m: p - 0.1 * m, state.params, mu), mu=mu)
 
 def main():
     step_fn = jax.jit(update, in_shardings=(layout(), S("data")), out_shardings=layout())

@@ -68,14 +68,15 @@ def first_fix(report: Report) -> Finding:
     sampled(
         [
             (programs.CACHE, "out_shardings=(S("),
+            (programs.NAMED, "out_shardings=(S("),
             (programs.VALUES, 'wsc(v, S("data", "model"))'),
             (programs.HELPER, "jnp.tanh(h)"),
             (programs.REMAT, "jax.checkpoint(block)"),
         ],
-        2,
+        3,
         1,
     ),
-    ids=["cache", "values", "helper", "remat"],
+    ids=["cache", "named", "values", "helper", "remat"],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
     """Its bytes are those of the changed program, compiled anew and counted by another reader."""
@@ -115,9 +116,10 @@ def test_a_result_that_is_no_state_is_requested_as_it_is_computed(tmp_path: Path
 
 @pytest.mark.thorough
 @pytest.mark.once
-def test_moments_get_the_spec_of_their_parameter(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fields", ["    params: dict\n    mu: dict\n", "    mu: dict\n    params: dict\n"])
+def test_moments_get_the_spec_of_their_parameter(tmp_path: Path, fields: str) -> None:
     """A fix of its line, in a function that makes the layout of all of a state, divides its memory by 4 or more."""
-    before, request = report_of(tmp_path, programs.STATE)
+    before, request = report_of(tmp_path, programs.STATE.replace("    params: dict\n    mu: dict\n", fields))
     fixes = [fix for found in tried(before, request, seconds=300).findings for fix in found.fixes if fix.helps]
     lines = programs.STATE.splitlines()
     mine = [fix for fix in fixes if [lines[edit.line - 1].strip()[:3] for edit in fix.edits] == ["mu="]]

@@ -19,21 +19,22 @@ def again(tree):
     return again(tree)
 chosen = specs()
 also = chosen
+whole = P()
 """
 
 
 @pytest.mark.parametrize(
-    ("text", "into_names", "end"),
+    ("text", "end"),
     [
-        ("also", True, "P('x')"),
-        ("also", False, "P('x')"),
-        ("specs()", True, "P('x')"),
-        ("again(also)", True, "again(also)"),
-        ("unknown", True, "unknown"),
+        ("also", "P('x')"),
+        ("specs()", "P('x')"),
+        ("again(also)", "again(also)"),
+        ("whole", "whole"),
+        ("unknown", "unknown"),
     ],
 )
-def test_where_a_path_leads(text: str, into_names: bool, end: str) -> None:
+def test_where_a_path_leads(text: str, end: str) -> None:
     program = Program(Capture(script_text=Source("script.py", TEXT)))
     node = ast.parse(text, mode="eval").body
-    found, _ = follow(program, "script.py", node, ["['w']"], into_names=into_names)
+    found, _ = follow(program, "script.py", node, ["['w']"])
     assert ast.unparse(found) == end

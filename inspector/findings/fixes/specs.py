@@ -183,12 +183,10 @@ def _named(node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
     return node, steps
 
 
-def follow(
-    program: Program, file: str, node: ast.expr, steps: list[str], *, into_names: bool = True, left: int = 10
-) -> tuple[ast.expr, list[str]]:
-    """The same, through names that the file assigns once, and functions of one return that lead further along the path.
+def follow(program: Program, file: str, node: ast.expr, steps: list[str], left: int = 10) -> tuple[ast.expr, list[str]]:
+    """The same, through names that the file assigns once, and functions of one return, if they lead further along it.
 
-    Without `into_names`, names are followed only where they do, too. At most so many are `left` to follow.
+    At most so many are `left` to follow.
     """
     node, steps = _named(node, steps)
     value: ast.expr | None = None
@@ -198,9 +196,8 @@ def follow(
         value = _returned(program, file, name_of(node.func))
     if value is None:
         return node, steps
-    further = follow(program, file, value, steps, into_names=into_names, left=left - 1)
-    is_on = (into_names and isinstance(node, ast.Name)) or len(further[1]) < len(steps)
-    return further if is_on else (node, steps)
+    further = follow(program, file, value, steps, left - 1)
+    return further if len(further[1]) < len(steps) else (node, steps)
 
 
 def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:

@@ -67,7 +67,7 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
     return finding(
         RULE,
         place,
-        f"{several} repeated by all devices along {over}: {repeated / total:.0%} of the FLOPs of a step",
+        f"{several} repeated by all devices along {over}: shares would save {repeated / total:.0%} of a device's FLOPs",
         confidence="proved",
         axes=axes,
         related=replicated,

@@ -12,6 +12,7 @@ from ...communication.axis_use import argument_kinds
 from ...cost.products import products_of
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, with_more
+from ..fixes.edits import axes_text
 from ..fixes.specs import sharding_words
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 from ..support.repeated import unused_axes
@@ -105,7 +106,8 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
     else:
         how = f"not split over {axis} by rows" if any(map(_is_split, values)) else "whole on every device"
     message = f"{names}{divides} {verb} {how}"
-    spec = sharding_words(report, f"P({axis!r})")
+    also = tuple(dict.fromkeys((*_first_axes(first), axis)))
+    spec = sharding_words(report, f"P({axes_text(also)})")
     fix = f"place it as {spec}, by jax.device_put or jit's in_shardings"
     if divides:
         fix = f"make it {-(-rows // size) * size} rows, or {rows // size * size}, and {fix}"

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
 
-from ....catalog.spellings import PARAMETERS
+from ....catalog.spellings import PARAMETERS, place_of_parameters
 from .. import modules
 from .lowered import Change, Frame, Lowered
 from .price import Pricing
@@ -67,12 +67,14 @@ class Requests:
         axes = (lowered.arguments[number].dims[0] for number in self.data)
         self.batch = list(dict.fromkeys(each for each in axes if each))
         self.home: dict[int, int] = {}
-        for number, name in enumerate(names):
-            steps = _steps(name)
+        ranked = sorted(range(len(names)), key=lambda each: place_of_parameters(names[each]))
+        for place, number in enumerate(ranked):
+            name, steps = names[number], _steps(names[number])
             owners = (
                 other
-                for other, parameter in enumerate(names)
-                if (other < number or len(_steps(parameter)) < len(steps))
+                for before, other in enumerate(ranked)
+                for parameter in (names[other],)
+                if (before < place or len(_steps(parameter)) < len(steps))
                 and other != number
                 and types[other] == types[number]
                 and (own := self._leaf(parameter, name))
