@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 19_080,
+    "inspector/capture": 19_130,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2420,
@@ -288,7 +288,7 @@ CEILINGS = {
     "inspector/selection": 380,
     "inspector/shardings": 3420,
     "inspector/targets": 360,
-    "inspector/trace_errors": 4_330,
+    "inspector/trace_errors": 4_340,
     "inspector/traces": 920,
     "inspector/values": 380,
     "inspector/variance": 490,

@@ -15,7 +15,7 @@ from .problem import Problem, argument_of, without_keyword
 from .sizes import BATCH
 
 NOT_EXPLICIT = re.compile(
-    r"passed to (?P<function>\w+) cannot contain axis names that are of type Auto or Manual\. Got PartitionSpec:"
+    r"passed to (?P<function>[\w.]+) cannot contain axis names that are of type Auto or Manual\. Got PartitionSpec:"
     r" P(?:artitionSpec)?\((?P<spec>.*?)\) with axis name: (?P<axis>\w+) of type: (?:AxisType\.)?(?P<type>\w+)"
 )
 MANUAL = re.compile(

@@ -357,5 +357,9 @@ def explain_scattered(problem: Problem, said: re.Match[str]) -> Reason:
             operand = ast.unparse(call.args[0])
             pads = f"[(0, {-size % parts} if d == {number} else 0) for d in range({operand}.ndim)]"
             edits = wrapped((file, call.args[0]), "jnp.pad(", f", {pads})")
-            candidates.append(Candidate(f"pad {operand} to {size + -size % parts} with zeros", edits))
+            text = f"pad {operand} to {size + -size % parts} with zeros"
+            for outer in [each for each in problem.expressions[1:] if isinstance(each[1], ast.Call)][:3]:
+                sliced = wrapped(outer, "", f"[{':, ' * number}:{size}]")
+                candidates.append(Candidate(f"{text}, and leave them out of the result", together(edits, sliced)))
+            candidates.append(Candidate(text, edits))
     return Reason(title, "", (StoryStep("the dimension is split evenly", problem.place),), tuple(candidates))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
+from shardscope.inspector.pipeline import inspect
 
 from tests.sweeps import sampled
 
@@ -366,6 +368,44 @@ def test_outside_of_jit(captured: Captured, call: str, function: str, warned: bo
     hlo = capture.stage("hlo")
     assert hlo is not None
     assert b"all-reduce" in hlo.source.data
+
+
+TRANSFORMED = """
+    import jax, jax.numpy as jnp
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    w = jax.device_put(jnp.ones((64, 64)), NamedSharding(mesh, P(None, "y")))
+    x = jax.device_put(jnp.ones((16, 64)), NamedSharding(mesh, P("x")))
+
+    @jax.jit
+    def loss(w, x):
+        return jnp.sum(jnp.tanh(x @ w) ** 2)
+
+    def twice(w, x):
+        return loss(w, x) + loss(w, 2 * x)
+
+    changed = {call}
+    for _ in range(3):
+        changed(w, x)
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["jax.grad(loss)", "jax.value_and_grad(twice)", "jax.vmap(loss, in_axes=(None, 0))", "jax.jacrev(loss)"]
+)
+def test_a_transformation_outside_of_jit_is_one_program(captured: Captured, call: str) -> None:
+    """It sends what the same sends as a jitted function, and its arguments have the names of the function's."""
+    capture, jitted = (
+        captured(TRANSFORMED.format(call=call), "", live=False),
+        captured(TRANSFORMED.format(call=f"jax.jit({call})"), "", live=False),
+    )
+    assert capture.failure is jitted.failure is None
+    assert [(each.path, each.spec) for each in capture.arguments] == [("w", "P(None, 'y')"), ("x", "P('x')")]
+    assert [each.type for each in capture.outputs] == [each.type for each in jitted.outputs]
+    assert not capture.others
+    sent = [inspect(each).collectives for each in (capture, jitted)]
+    one, other = (Counter((each.kind, each.axes, each.step_bytes) for each in found) for found in sent)
+    assert one == other != Counter()
 
 
 def test_standard_input(tmp_path: Path) -> None:

@@ -84,6 +84,8 @@ PROGRAMS = {
     "actor_and_learner": ("update(params", "jax.device_put(actions, NamedSharding(learners, P('batch')))"),
     "ring_of_blocks": ("lax.fori_loop(", "lax.pcast(total, ('dp', 'sp'), to='varying'), x)"),
     "prompt_of_one": ("forward", "in_shardings=get_sharding(None, 'dp'), out_shardings=get_sharding(None, 'dp')"),
+    "uneven_rows": ("lax.psum_scatter(", "return row_parallel(jax.nn.gelu(x @ w1), w2)[:12]"),
+    "lookup_under_auto": (".get(out_sharding", "with_sharding_constraint(table.at[ids].get(), NamedSharding(mesh, P("),
 }
 """A program, words of the line, and of the edit: attributes, several carries, tables of rules, helpers."""
 

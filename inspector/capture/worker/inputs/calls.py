@@ -15,6 +15,7 @@ from jax._src import core
 
 from .. import failures
 from ..script_objects import attribute, variable
+from ..tracing.lowering import miss_of
 from ..tracing.wrapped import wrapper_on_stack
 from .wrappers import is_jitted
 
@@ -23,6 +24,10 @@ MAX_DEPTH = 200
 
 MAPPING = ("jax/_src/shard_map.py", "jax/_src/pmap.py")
 """Modules in which the function `wrapped` is a mapped function (JAX 0.7 to 0.12)."""
+
+
+TRANSFORMING = ("grad_f", "grad_f_aux", "value_and_grad_f", "vmap_f", "jacfun", "batched_fun")
+"""Functions in `jax/_src/api.py` that `grad`, `vmap` and the like return (JAX 0.7 to 0.12)."""
 
 
 class Call(NamedTuple):
@@ -35,7 +40,12 @@ class Call(NamedTuple):
     @property
     def is_traced(self) -> bool:
         """True if an argument is one of JAX's tracers, or the call is made while JAX traces."""
-        return not core.trace_state_clean() or any(isinstance(leaf, core.Tracer) for leaf in self._leaves())
+        return not core.trace_state_clean() or self.has_tracers
+
+    @property
+    def has_tracers(self) -> bool:
+        """True if an argument is one of JAX's tracers."""
+        return any(isinstance(leaf, core.Tracer) for leaf in self._leaves())
 
     @property
     def is_mapped(self) -> bool:
@@ -126,9 +136,35 @@ def _shard_map_around(frame: FrameType) -> Call | None:
 def mapped_call(frame: FrameType | None) -> Call | None:
     """The call of a shard_map, or a pmap, that JAX is carrying out."""
     around = _mapping_frame(frame)
-    if around is None:
+    return None if around is None else _call_in(around)
+
+
+def transformed_call(frame: FrameType | None) -> Call | None:
+    """The call of what `grad` or `vmap` made of a function, the outermost one, which JAX carries out outside of jit."""
+    around = None
+    for _ in range(MAX_DEPTH):
+        if frame is None:
+            break
+        if frame.f_code.co_filename.endswith("jax/_src/api.py") and frame.f_code.co_name in TRANSFORMING:
+            around = frame
+        frame = frame.f_back
+    if around is None or miss_of(around) is not None:
         return None
-    code, given = around.f_code, around.f_locals
+    call, given = _call_in(around), around.f_locals
+    inner: Any = given.get("fun") or getattr(given.get("value_and_grad_f"), "__wrapped__", None)
+    if call is None or inner is None:
+        return None
+    function = call.function
+    named = FunctionType(function.__code__, function.__globals__, "", function.__defaults__, function.__closure__)
+    functools.update_wrapper(named, inner, updated=())
+    named.__signature__ = inspect.signature(inner)  # type: ignore[attr-defined]
+    del named.__wrapped__  # type: ignore[attr-defined]  # it is what is captured, not the function in it
+    return call._replace(function=named)
+
+
+def _call_in(frame: FrameType) -> Call | None:
+    """The call that a frame of a function in one of JAX's is of."""
+    code, given = frame.f_code, frame.f_locals
     for each in gc.get_referrers(code):
         cells = getattr(each, "__closure__", None) or ()
         held = dict(zip(code.co_freevars, cells, strict=False))

@@ -92,6 +92,7 @@ class _Seen:
     context: Context
     executable: Any
     is_mapped: bool = False
+    is_part: bool = False
     sent: int = 0
     flops: float = 0.0
     calls: int = 0
@@ -108,6 +109,7 @@ class _Observer:
     counts: Counter[str] = field(default_factory=Counter)
     copied: int = 0
     around: Call | None = None
+    is_transformed: bool = False
     mapped: Call | None = None
     operation: tuple[Any, Any, Any] = (None, (), {})
     unfinished: Call | None = None
@@ -126,15 +128,19 @@ class _Observer:
         def infer(function: Any, info: Any, args: Any, kwargs: Any) -> Any:
             if not self.is_over:
                 from ..tracing.lowering import is_jitted_by_user
-                from .calls import call_being_traced, is_own_of_jax, mapped_call
+                from .calls import call_being_traced, is_own_of_jax, mapped_call, transformed_call
 
                 frame = sys._getframe(1)
                 if is_own_of_jax(function) and not is_jitted_by_user(frame, function):
                     call, self.operation = mapped_call(frame), (function, args, kwargs)
                 else:
                     call = call_being_traced(function, args, kwargs, frame)
-                if call is not None and not call.is_traced:
+                is_part = call is not None and call.is_traced
+                if is_part:
+                    call = transformed_call(frame)
+                if call is not None and not call.has_tracers:
                     self.around = self.unfinished = call
+                    self.is_transformed = is_part
                     self.context = Context.current()
             return truth(function, info, args, kwargs)
 
@@ -169,14 +175,16 @@ class _Observer:
         self.meshes |= dict.fromkeys(meshes_in_frames())
         self.newest, self.since = time.monotonic(), 0
         call = self.around if self.mapped is None else None
-        if call is not None and program.name not in names_of(call.function):
+        is_part = self.is_transformed and not program.internal
+        if call is not None and not is_part and program.name not in names_of(call.function):
             call = None
         if call is None and program.internal:
             call = self.mapped or self._operation_that_sends(executable)
         call = None if call is None else self._weakly(call)
         place = (program.name, self.counts[program.name])
         self.counts[program.name] += 1
-        self.seen[program.number] = _Seen(program, place, call, Context.current(), executable, self.mapped is not None)
+        is_mapped, context = self.mapped is not None, Context.current()
+        self.seen[program.number] = _Seen(program, place, call, context, executable, is_mapped, is_part)
         if not program.internal and "closed_jaxpr" in lowering.arguments:
             self.seen[program.number].paths = tuple(paths_of(lowering)[1])
 
@@ -273,6 +281,13 @@ def _received(seen: _Seen, chosen: _Seen) -> Iterator[OtherResult]:
     if not seen.program.internal and (is_before or computes):
         for each in seen.program.arguments:
             yield OtherResult(seen.program.name, each.path, each.type, each.spec or "", is_argument=True)
+
+
+def _is_of_one_call(seen: _Seen, chosen: _Seen) -> bool:
+    """Return whether both are programs of one shard_map outside of jit, or of one function that JAX transforms."""
+    if seen.is_part and chosen.is_part and seen.call is not None and chosen.call is not None:
+        return bool(seen.call.function.__qualname__ == chosen.call.function.__qualname__)
+    return seen.is_mapped and chosen.is_mapped
 
 
 def _loaded(executable: Any) -> Any:
@@ -428,13 +443,10 @@ class Costliest:
             text = f"{place} calls no jitted function: of its operations this one sends most; {whole}"
         if text:
             self.channel.tell("warning", text)
-        others = tuple(
-            OtherProgram(each.program.name, each.program.call, each.calls, each.sent)
-            for each in ranked
-            if each is not chosen and not (each.is_mapped and chosen.is_mapped)
-        )
+        apart = [each for each in ranked if each is not chosen and not _is_of_one_call(each, chosen)]
+        others = tuple(OtherProgram(each.program.name, each.program.call, each.calls, each.sent) for each in apart)
         self.channel.send(OtherPrograms(others, chosen.place))
-        made = (value for each in ranked if each is not chosen for value in (*each.results, *_received(each, chosen)))
+        made = (value for each in apart for value in (*each.results, *_received(each, chosen)))
         self.channel.send(OtherResults(tuple(dict.fromkeys(made))))
         assert chosen.call is not None
         with chosen.context.again():
