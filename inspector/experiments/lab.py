@@ -25,6 +25,7 @@ from .measured import measured
 from .pricing import Prices, prices
 from .rewrites import rewrites
 from .suspects import RULE, obstacle, with_suspects
+from .switches import draws_others
 from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
 from .verdict import CHANGED, judged
 
@@ -243,9 +244,10 @@ class Lab:
             why = f"the changed program stops while {PHASES[changed.failure.phase]}: {said}"
             return Experiment("untried" if changed.failure.kind == "died" else "does not trace", why)
         after = inspect(changed, self._policy)
-        numbers = compared(self._before.capture.execution, changed.execution)
+        is_other = draws_others(self._report.program, edits)
+        numbers = compared(None if is_other else self._before.capture.execution, changed.execution)
         result = judged(self._before, after, (measured(self._before), measured(after)), numbers, found)
-        if result.helps and result.values == "not compared" and self._is_small_and_elsewhere:
+        if result.helps and result.values == "not compared" and not is_other and self._is_small_and_elsewhere:
             result = _with_numbers(result, found, *self._compared_here(edits, changed, case))
         return result
 

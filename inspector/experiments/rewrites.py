@@ -1,4 +1,4 @@
-"""Changes that are no requests, as findings to be tried: state that is donated, and what a checkpoint saves."""
+"""Changes that are no requests, as findings to be tried: state that is donated, what a checkpoint saves, settings."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..ir.pytree_paths import Leaf
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ..units import format_bytes, known_sum
 from .measured import tied
+from .switches import switched
 from .verdict import LEAST_MEMORY
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
@@ -31,6 +32,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
     """The changes that may be worth trying: nothing says so but the trial."""
     yield from _donated(report)
     yield from _saved(report)
+    yield from switched(report)
 
 
 # Donation

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ...parsers.source import Frame
-from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, own_files
+from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
@@ -27,12 +27,11 @@ from ..ir.pytree_paths import steps_of
 from ..report import Edit, Fix, Report, ShardedValue
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
+from .spec_places import NAME, at_specs, entries_in, in_tables, is_constant, user_files, without_nones
 
 PLACES = (*CONSTRAINTS, "device_put")
 MAX_PLACES = 4
 """Ways to write one change that are tried."""
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def fixes_of(report: Report, candidate: PricedCandidate) -> list[Fix]:
@@ -84,14 +83,16 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield from _as_twin(report, changes)
         yield from _as_other_name(program, changes)
         yield from _where_placed(program, changes)
-        yield from _at_specs(program, changes)
+        yield from in_tables(program, changes)
+        yield from at_specs(program, changes)
     elif kinds == {"result"}:
         yield from _as_twin(report, changes)
         yield with_out_specs(report, {each.name: each.spec for each in changes if each.spec is not None})
         yield _wrapped(program, changes)
     else:
         yield from _where_placed(program, changes)
-        yield from _at_specs(program, changes)
+        yield from in_tables(program, changes)
+        yield from at_specs(program, changes)
 
 
 # A constraint around an expression
@@ -246,9 +247,9 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
     Those that are written alike together; first those whose name is in an argument's path.
     """
     changes = [each for each in changes if each.kind == "argument"]
-    names = {name for each in changes for name in _NAME.findall(each.name)}
-    wanted, now = changes[0].spec or "P()", _entries(changes[0].now or "P()")
-    for file in _files(program):
+    names = {name for each in changes for name in NAME.findall(each.name)}
+    wanted, now = changes[0].spec or "P()", entries_in(changes[0].now or "P()")
+    for file in user_files(program):
         calls: dict[str, dict[str, list[ast.expr]]] = {}
         for node in nodes_of(program, file):
             if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1:
@@ -258,7 +259,7 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
         for name, groups in calls.items():
             if len(groups) < 2:
                 continue  # the spec itself may as well be another one
-            for _, names_given in sorted(groups.items(), key=lambda each: not names & set(_NAME.findall(each[0]))):
+            for _, names_given in sorted(groups.items(), key=lambda each: not names & set(NAME.findall(each[0]))):
                 texts = [_sharding_named(program, (file, node), wanted, other_than=name) for node in names_given]
                 if all(texts):
                     yield together(
@@ -274,7 +275,7 @@ def _sharding_named(program: Program, placed: tuple[str, ast.expr], spec: str, *
     for statement in (*getattr(next(tree, None), "body", ()), *(inner for each in bodies for inner in ast.walk(each))):
         for target in targets_of(statement):
             is_before = getattr(statement, "lineno", 0) < node.lineno and target.id != other_than
-            if is_before and _entries_of(program, file, target.id) == _entries(spec):
+            if is_before and _entries_of(program, file, target.id) == entries_in(spec):
                 return target.id
     return sharding_text(program, placed, spec)
 
@@ -284,111 +285,9 @@ def _entries_of(program: Program, file: str, name: str) -> list[object] | None:
     value = value_of(program, file, name)
     if isinstance(value, ast.Call) and name_of(value.func) == "NamedSharding" and len(value.args) == 2:
         value = value.args[1]
-    if isinstance(value, ast.Call) and name_of(value.func) in SPECS and _is_constant(value):
-        return _without_nones([ast.literal_eval(each) for each in value.args])
+    if isinstance(value, ast.Call) and name_of(value.func) in SPECS and is_constant(value):
+        return without_nones([ast.literal_eval(each) for each in value.args])
     return None
-
-
-def _at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
-    """The places in the user's files that make the spec of an argument, with the other one.
-
-    First those under a key, or a name, of the argument's path. Else those that are spelled alike together, as one
-    array's spec is written where it is made and where it is taken; then all, then each by itself.
-    """
-    changes = [each for each in changes if each.kind == "argument"]
-    first = changes[0]
-    names = {name for each in changes for name in _NAME.findall(each.name)}
-    wanted, now = _entries(first.spec or "P()"), _entries(first.now or "P()")
-    alike: dict[tuple[str, str], list[Edits]] = {}
-    named: list[Edits] = []
-    for file in _files(program):
-        helpers = set(_spec_helpers(program, file))
-        keys = dict(_keys(program, file))
-        for node in nodes_of(program, file):
-            if not isinstance(node, ast.Call) or name_of(node.func) not in helpers or not _is_constant(node):
-                continue
-            if _without_nones([ast.literal_eval(each) for each in node.args]) == now:
-                text = ", ".join(map(repr, wanted)) if wanted else ""
-                edits = instead((file, node), f"{ast.unparse(node.func)}({text})")
-                alike.setdefault((file, ast.unparse(node)), []).append(edits)
-                named += [edits] * (keys.get(node) in names)
-    if named:
-        yield together(*named)
-        yield from named
-    places = list(alike.values())
-    yield from (together(*each) for each in sorted(places, key=len, reverse=True) if len(each) > 1)
-    if len(places) > 1:
-        yield together(*(edits for each in places for edits in each))
-    yield from (edits for each in places for edits in each)
-
-
-def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
-    """The values in a file that have a key, a keyword or a name, also those inside of a call, with that."""
-    for node in nodes_of(program, file):
-        pairs: list[tuple[object, ast.expr]] = []
-        match node:
-            case ast.Dict(keys=keys, values=values):
-                pairs = [(k.value, v) for k, v in zip(keys, values, strict=True) if isinstance(k, ast.Constant)]
-            case ast.Call(keywords=keywords):
-                pairs = [(each.arg, each.value) for each in keywords]
-            case ast.Assign(value=value) if any(targets_of(node)):
-                pairs = [(next(targets_of(node)).id, value)]
-        for key, value in pairs:
-            inner = value.args if isinstance(value, ast.Call) else []
-            yield from ((each, key) for each in (value, *inner) if isinstance(key, str))
-
-
-def _files(program: Program) -> list[str]:
-    """The script, and the user's own files."""
-    subject = program.capture.subject
-    return list(dict.fromkeys(filter(None, (None if subject is None else subject.script, *own_files(program)))))
-
-
-def _spec_helpers(program: Program, file: str) -> Iterator[str]:
-    """The functions whose arguments are the entries of a spec: PartitionSpec, by all of its names, and helpers."""
-    nodes = list(nodes_of(program, file))
-    names = {
-        each.asname for node in nodes if isinstance(node, ast.ImportFrom) for each in node.names if each.name in SPECS
-    }
-    specs = {*SPECS, *filter(None, names)}
-    yield from specs
-    for node in nodes:
-        named = (
-            (node.name, node)
-            if isinstance(node, ast.FunctionDef)
-            else (next(targets_of(node)).id, node.value)
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and any(targets_of(node))
-            else None
-        )
-        if named is not None and named[1].args.vararg is not None:
-            starred = {
-                name_of(each.func)
-                for each in ast.walk(named[1])
-                if isinstance(each, ast.Call) and any(isinstance(given, ast.Starred) for given in each.args)
-            }
-            if starred & specs:
-                yield named[0]
-
-
-def _is_constant(call: ast.Call) -> bool:
-    try:
-        for each in call.args:
-            ast.literal_eval(each)
-    except ValueError:
-        return False
-    return not call.keywords
-
-
-def _entries(spec: str) -> list[object]:
-    found = ast.parse(spec, mode="eval").body
-    return _without_nones([ast.literal_eval(each) for each in found.args]) if isinstance(found, ast.Call) else []
-
-
-def _without_nones(entries: list[object]) -> list[object]:
-    found = [each[0] if isinstance(each, tuple) and len(each) == 1 else each for each in entries]
-    while found and found[-1] is None:
-        found.pop()
-    return found
 
 
 def _starred(path: str) -> str:

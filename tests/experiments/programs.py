@@ -233,3 +233,81 @@ def main():
         params, ema, count = step(params, ema, count, jax.device_put(r.randn(8, 256).astype("f"), S))
 main()
 """
+
+PATTERNS = f"""{HEAD}
+import re
+RULES = [
+    ("up|down", P(None, "model")),
+    (".*", P()),
+]
+
+def placed(path, *shape):
+    return A(NamedSharding(mesh, next(spec for rule, spec in RULES if re.search(rule, path))), *shape)
+
+step = jax.jit(lambda w, x: jnp.tanh(x @ w["up"]) @ w["down"], out_shardings=S("data"))
+w = {{"up": placed("up", 64, 256), "down": placed("down", 256, 64), "bias": placed("bias", 64)}}
+step_inputs = (w, A(S("data"), 64, 64))
+"""
+"""A table of patterns whose rule for two products is right for the first."""
+
+LOGICAL = f"""{HEAD}
+AXES = {{
+    "batch": "model",
+    "embed": None,
+    "mlp": "model",
+}}
+
+def placed(names, *shape):
+    return A(S(*(AXES[name] for name in names)), *shape)
+
+step = jax.jit(lambda w, x: jnp.tanh(x @ w["up"]) @ w["down"])
+w = {{"up": placed(("embed", "mlp"), 64, 256), "down": placed(("mlp", "embed"), 256, 64)}}
+step_inputs = (w, placed(("batch", "embed"), 256, 64))
+"""
+"""A table of logical names of dimensions that gives the batch the axis of the weights."""
+
+RANDOM_BITS = f"""{HEAD}
+jax.config.update("jax_threefry_partitionable", False)
+
+@jax.jit
+def step(key, x):
+    return jnp.where(jax.random.bernoulli(key, 0.9, x.shape), jnp.tanh(x), 0)
+
+if __name__ == "__main__":
+    step(jax.random.key(0), jax.device_put(jnp.ones((64, 64)), S("data")))
+"""
+
+ENTERED = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
+def constrain(x, *entries):
+    # as flax.linen.with_logical_constraint does
+    return jax.lax.with_sharding_constraint(x, P(*entries)) if not jax.sharding.get_abstract_mesh().empty else x
+
+@jax.jit
+def step(w, tokens):
+    return jnp.sum(jnp.tanh(constrain(w["table"][tokens], "data") @ w["up"]) @ w["down"])
+
+if __name__ == "__main__":
+    w = {{"table": jnp.ones((64, 64)), "up": jnp.ones((64, 256)), "down": jnp.ones((256, 64))}}
+    w = jax.device_put(w, {{"table": S(None, "data"), "up": S("data"), "down": S("data")}})
+    with mesh:
+        step(w, jax.device_put(jnp.zeros(4096, int), S("data")))
+"""
+"""Constraints that do nothing under the mesh that the script enters."""
+
+MADE = f"""{HEAD}
+def init(p):
+    return {{"mu": jax.tree.map(jnp.zeros_like, p)}}
+
+def step(p, state, x):
+    g = jax.grad(lambda p: jnp.sum(jnp.tanh(x @ p["w"]) ** 2))(p)
+    mu = jax.tree.map(lambda m, d: 0.9 * m + d, state["mu"], g)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, p, mu), {{"mu": mu}}
+
+if __name__ == "__main__":
+    p = jax.device_put({{"w": jnp.ones((64, 256))}}, S("data", "model"))
+    with jax.set_mesh(mesh):
+        state = jax.jit(init)(p)
+        train = jax.jit(step, out_shardings=jax.tree.map(lambda each: each.sharding, (p, state)))
+        p, state = train(p, state, jax.device_put(jnp.ones((16, 64)), S("data")))
+"""
+"""Moments that a jit makes, which come out whole."""

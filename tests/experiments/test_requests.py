@@ -11,6 +11,7 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.experiments.pricing import prices, searched
+from shardscope.inspector.experiments.rewrites import rewrites
 from shardscope.inspector.experiments.suggest import suggested
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding, Report
@@ -18,7 +19,7 @@ from shardscope.inspector.report import Finding, Report
 from tests.experiments import programs
 from tests.sweeps import sampled
 
-BYTES = {"f32": 4, "s32": 4}
+BYTES = {"f32": 4, "s32": 4, "u32": 4}
 
 
 def report_of(tmp_path: Path, text: str) -> tuple[Report, Request]:
@@ -36,7 +37,7 @@ def counted(hlo: str) -> int:
             continue
         size = sum(
             BYTES[dtype] * eval("*".join(dims.split(",")) or "1")
-            for dtype, dims in re.findall(r"\b(f32|s32)\[([\d,]*)\]", found[1])
+            for dtype, dims in re.findall(r"\b(f32|s32|u32)\[([\d,]*)\]", found[1])
         )
         members = group_size(line)
         share = (members - 1) / members
@@ -72,11 +73,14 @@ def first_fix(report: Report) -> Finding:
             (programs.VALUES, 'wsc(v, S("data", "model"))'),
             (programs.HELPER, "jnp.tanh(h)"),
             (programs.REMAT, "jax.checkpoint(block)"),
+            (programs.PATTERNS, '"up|down"'),
+            (programs.LOGICAL, '"batch": "model"'),
+            (programs.RANDOM_BITS, "jax_threefry_partitionable"),
         ],
         3,
         1,
     ),
-    ids=["cache", "named", "values", "helper", "remat"],
+    ids=["cache", "named", "values", "helper", "remat", "patterns", "logical", "random bits"],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
     """Its bytes are those of the changed program, compiled anew and counted by another reader."""
@@ -84,7 +88,7 @@ def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) 
     found = first_fix(tried(before, request, seconds=300))
     done = found.fixes[0].experiment
     assert done is not None
-    assert done.values in ("equal", "close")
+    assert done.values in (("not compared",) if text == programs.RANDOM_BITS else ("equal", "close"))
     (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
     assert [each for each in text.splitlines() if each not in changed.decode().splitlines()] == [
         each for each in text.splitlines() if line in each and "def " not in each
@@ -125,6 +129,29 @@ def test_moments_get_the_spec_of_their_parameter(tmp_path: Path, fields: str) ->
     mine = [fix for fix in fixes if [lines[edit.line - 1].strip()[:3] for edit in fix.edits] == ["mu="]]
     done = [each.experiment for each in mine if each.experiment is not None]
     assert max((each.before.held or 0) - (each.after.held or 0) for each in done) >= 2 * 64 * 256 * 4 * 3 // 4
+
+
+@pytest.mark.once
+def test_a_mesh_is_set_for_constraints_that_look_for_one(tmp_path: Path) -> None:
+    before, _ = report_of(tmp_path, programs.ENTERED)
+    (fix,) = next(each.fixes for each in rewrites(before) if "Flax" in each.message)
+    (changed,) = (edited(before.program, fix.edits) or {}).values()
+    after, _ = report_of(tmp_path, changed.decode())
+    hlo = [report.capture.stage("hlo") for report in (before, after)]
+    sent = [counted(stage.source.text()) for stage in hlo if stage is not None]
+    assert 10 * sent[1] < sent[0]
+
+
+@pytest.mark.once
+def test_moments_that_a_jit_makes_are_made_without_it(tmp_path: Path) -> None:
+    """Then they are sharded as their parameters are, which eager functions keep."""
+    before, request = report_of(tmp_path, programs.MADE)
+    found = next(each for each in tried(before, request, seconds=300).findings if each.rule == "SS34")
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert "state = init(p)" in changed.decode()
+    after, _ = report_of(tmp_path, changed.decode())
+    specs = [{each.path: each.spec for each in report.capture.arguments} for report in (before, after)]
+    assert [each["state['mu']['w']"] == each["p['w']"] for each in specs] == [False, True]
 
 
 @pytest.mark.once

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from ...report import Report
+from ...report import Fix, Report
 from .calls import name_of, nodes_of, own_files
-from .edits import Edits, Placed, instead, with_keyword
+from .edits import Edits, Placed, instead, parenthesized, with_keyword
 
 
 def with_compiler_options(report: Report, options: Mapping[str, object]) -> Edits:
@@ -23,6 +23,17 @@ def with_jit_keyword(jit: Placed | None, name: str, value: str) -> Edits:
         case (_, decorator):
             return instead((jit[0], decorator), f"{ast.unparse(decorator)}({name}={value})")
     return ()
+
+
+def without_jits(report: Report) -> Iterator[Fix]:
+    """Yield each call of a jit, where it is made, that names no shardings, as a call of the function itself."""
+    for file in dict.fromkeys((*filter(None, (report.script,)), *own_files(report.program))):
+        for node in nodes_of(report.program, file):
+            match node:
+                case ast.Call(func=ast.Call(func=made, args=[function], keywords=[]) as jit) if name_of(made) == "jit":
+                    name = ast.unparse(function)
+                    title = f"call {name} without jit: zeros_like then keeps a parameter's sharding"
+                    yield Fix(title, instead((file, jit), parenthesized(name)))
 
 
 def jit_of(report: Report) -> Placed | None:

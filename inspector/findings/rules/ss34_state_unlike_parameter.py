@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...communication.axis_use import argument_kinds
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
+from ..fixes.jits import without_jits
 from ..rule import Rule, advice, finding
 
 Pair = tuple[ShardedValue, ShardedValue]
@@ -21,7 +22,7 @@ def check(report: Report) -> Iterator[Finding]:
         if parameter is not None and (missing := _missing(state, parameter)):
             groups.setdefault(missing, []).append((state, parameter))
     for axes, pairs in groups.items():
-        yield _found(axes, sorted(pairs, key=lambda pair: -_extra(*pair)))
+        yield _found(report, axes, sorted(pairs, key=lambda pair: -_extra(*pair)))
 
 
 def _missing(state: ShardedValue, parameter: ShardedValue) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ def _extra(state: ShardedValue, parameter: ShardedValue) -> int:
     return max(0, ((held.bytes or 0) if held else 0) - ((needed.bytes or 0) if needed else 0))
 
 
-def _found(axes: tuple[str, ...], pairs: list[Pair]) -> Finding:
+def _found(report: Report, axes: tuple[str, ...], pairs: list[Pair]) -> Finding:
     state, parameter = pairs[0]
     names = with_more(state.name, len(pairs))
     extra = sum(_extra(*pair) for pair in pairs)
@@ -57,7 +58,10 @@ def _found(axes: tuple[str, ...], pairs: list[Pair]) -> Finding:
             ("parameters", ", ".join(f"{each.name} {each.spec}" for _, each in pairs[:4])),
             ("per device", f"{format_bytes(extra)} of copies in {plural(len(pairs), 'array')}"),
         ),
-        fixes=advice(f"make it with the parameter's sharding: jax.device_put({state.name}, {parameter.name}.sharding)"),
+        fixes=(
+            *without_jits(report),
+            *advice(f"make it with the parameter's sharding: jax.device_put({state.name}, {parameter.name}.sharding)"),
+        ),
     )
 
 
@@ -74,7 +78,7 @@ RULE = Rule(
     faulty="""state = jax.jit(optimizer.init)(params)""",
     repaired="""state = jax.jit(optimizer.init, out_shardings=shardings)(params)""",
     check=check,
-    by_hand="the state is made outside of the step",
+    tries="the state without the jit that makes it, and the parameter's spec where one of the state is written",
     saves="memory",
     is_observation=True,
 )

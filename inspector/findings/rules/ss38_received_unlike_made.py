@@ -10,6 +10,7 @@ from ...ir.pytree_paths import Leaf, counterparts
 from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
+from ..fixes.jits import without_jits
 from ..fixes.specs import sharding_words
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
 
@@ -105,7 +106,7 @@ def _found(report: Report, pairs: list[Pair], *, is_received: bool) -> Finding:
             ("made", ", ".join(f"{each.program} {each.path} {each.spec or _whole(each)}" for _, each, _ in pairs[:4])),
             ("whole, per device", f"{total} in {plural(len(pairs), 'array')}"),
         ),
-        fixes=advice(fix),
+        fixes=(*(() if is_received else without_jits(report)), *advice(fix)),
     )
 
 
@@ -124,7 +125,7 @@ params = jax.device_put(restored(params), NamedSharding(mesh, P()))""",
     repaired="""params = jit(init, out_shardings=sharded)(key)
 params = jax.device_put(restored(params), sharded)""",
     check=check,
-    by_hand="the argument is made outside of the function",
+    tries="state that a jit makes whole, made without that jit",
     saves="memory",
     is_observation=True,
 )

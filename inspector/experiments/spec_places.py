@@ -1,0 +1,178 @@
+"""The places in the user's files that make specs: where one is written, and tables of rules that choose one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import zip_longest
+
+from ..findings.fixes.calls import name_of, nodes_of, own_files
+from ..findings.fixes.edits import Edits, extent, instead, together
+from ..findings.fixes.specs import SPECS, targets_of
+from ..ir.program import Program
+from ..report import Edit
+from .pricing import PricedChange
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+
+Rule = tuple[ast.expr, str, ast.expr]
+"""A rule of a table: where it begins, its pattern or name, and what it chooses."""
+
+
+def in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """The specs of arguments by tables of rules.
+
+    In a table of patterns of paths, a rule of its own before the one that a path has now. In a table of logical names
+    of dimensions, the axes that a dimension is to have for a name that has those of today.
+    """
+    changes = [each for each in changes if each.kind == "argument"]
+    for file in user_files(program):
+        helpers = set(_spec_helpers(program, file))
+        for node in nodes_of(program, file):
+            rules = list(_rules(node))
+            if len(rules) > 1:
+                yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
+                yield from _other_axes(file, rules, changes[0])
+
+
+def _rules(node: ast.AST) -> Iterator[Rule]:
+    match node:
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            for each in elements:
+                match each:
+                    case ast.Tuple(elts=[ast.Constant(value=str(name)), value]):
+                        yield each, name, value
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key, key.value, value
+
+
+def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: set[str]) -> Edits:
+    words = NAME.findall(change.name)
+    with suppress(re.error):
+        now = next((each for each in rules if re.search(each[1], "/".join(words))), None)
+        match now:
+            case ast.Tuple() as pair, _, ast.Call() as value if name_of(value.func) in helpers and is_constant(value):
+                if without_nones([ast.literal_eval(each) for each in value.args]) == entries_in(change.now or "P()"):
+                    start, wanted = extent(pair)[:2], ", ".join(map(repr, entries_in(change.spec or "P()")))
+                    text = (
+                        f"({'/'.join(words[-2 if len(words) > 3 else -1 :])!r}, {ast.unparse(value.func)}({wanted})), "
+                    )
+                    return (Edit(file, *start, *start, text),)
+    return ()
+
+
+def _other_axes(file: str, rules: Sequence[Rule], change: PricedChange) -> Iterator[Edits]:
+    for now, wanted in zip_longest(*(entries_in(each or "P()") for each in (change.now, change.spec))):
+        for _, _, value in rules if now != wanted else ():
+            with suppress(ValueError):
+                if without_nones([ast.literal_eval(value)]) == without_nones([now]):
+                    yield instead((file, value), repr(wanted))
+
+
+def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """The places in the user's files that make the spec of an argument, with the other one.
+
+    First those under a key, or a name, of the argument's path. Else those that are spelled alike together, as one
+    array's spec is written where it is made and where it is taken; then all, then each by itself.
+    """
+    changes = [each for each in changes if each.kind == "argument"]
+    first = changes[0]
+    names = {name for each in changes for name in NAME.findall(each.name)}
+    wanted, now = entries_in(first.spec or "P()"), entries_in(first.now or "P()")
+    alike: dict[tuple[str, str], list[Edits]] = {}
+    named: list[Edits] = []
+    for file in user_files(program):
+        helpers = set(_spec_helpers(program, file))
+        keys = dict(_keys(program, file))
+        for node in nodes_of(program, file):
+            if not isinstance(node, ast.Call) or name_of(node.func) not in helpers or not is_constant(node):
+                continue
+            if without_nones([ast.literal_eval(each) for each in node.args]) == now:
+                text = ", ".join(map(repr, wanted)) if wanted else ""
+                edits = instead((file, node), f"{ast.unparse(node.func)}({text})")
+                alike.setdefault((file, ast.unparse(node)), []).append(edits)
+                named += [edits] * (keys.get(node) in names)
+    if named:
+        yield together(*named)
+        yield from named
+    places = list(alike.values())
+    yield from (together(*each) for each in sorted(places, key=len, reverse=True) if len(each) > 1)
+    if len(places) > 1:
+        yield together(*(edits for each in places for edits in each))
+    yield from (edits for each in places for edits in each)
+
+
+def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
+    """The values in a file that have a key, a keyword or a name, also those inside of a call, with that."""
+    for node in nodes_of(program, file):
+        pairs: list[tuple[object, ast.expr]] = []
+        match node:
+            case ast.Dict(keys=keys, values=values):
+                pairs = [(k.value, v) for k, v in zip(keys, values, strict=True) if isinstance(k, ast.Constant)]
+            case ast.Call(keywords=keywords):
+                pairs = [(each.arg, each.value) for each in keywords]
+            case ast.Assign(value=value) if any(targets_of(node)):
+                pairs = [(next(targets_of(node)).id, value)]
+        for key, value in pairs:
+            inner = value.args if isinstance(value, ast.Call) else []
+            yield from ((each, key) for each in (value, *inner) if isinstance(key, str))
+
+
+def user_files(program: Program) -> list[str]:
+    """The script, and the user's own files."""
+    subject = program.capture.subject
+    return list(dict.fromkeys(filter(None, (None if subject is None else subject.script, *own_files(program)))))
+
+
+def _spec_helpers(program: Program, file: str) -> Iterator[str]:
+    """The functions whose arguments are the entries of a spec: PartitionSpec, by all of its names, and helpers."""
+    nodes = list(nodes_of(program, file))
+    names = {
+        each.asname for node in nodes if isinstance(node, ast.ImportFrom) for each in node.names if each.name in SPECS
+    }
+    specs = {*SPECS, *filter(None, names)}
+    yield from specs
+    for node in nodes:
+        named = (
+            (node.name, node)
+            if isinstance(node, ast.FunctionDef)
+            else (next(targets_of(node)).id, node.value)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and any(targets_of(node))
+            else None
+        )
+        if named is not None and named[1].args.vararg is not None:
+            starred = {
+                name_of(each.func)
+                for each in ast.walk(named[1])
+                if isinstance(each, ast.Call) and any(isinstance(given, ast.Starred) for given in each.args)
+            }
+            if starred & specs:
+                yield named[0]
+
+
+def is_constant(call: ast.Call) -> bool:
+    """Return whether all entries of a spec are written out."""
+    try:
+        for each in call.args:
+            ast.literal_eval(each)
+    except ValueError:
+        return False
+    return not call.keywords
+
+
+def entries_in(spec: str) -> list[object]:
+    """The entries of a spec, without `None` at its end."""
+    found = ast.parse(spec, mode="eval").body
+    return without_nones([ast.literal_eval(each) for each in found.args]) if isinstance(found, ast.Call) else []
+
+
+def without_nones(entries: list[object]) -> list[object]:
+    """The same entries, without `None` at their end; single axes by their names alone."""
+    found = [each[0] if isinstance(each, tuple) and len(each) == 1 else each for each in entries]
+    while found and found[-1] is None:
+        found.pop()
+    return found
