@@ -128,7 +128,7 @@ def gathered_and_summed(a):
     return a * jnp.sum(lax.all_gather(jnp.cos(a), "x", tiled=True), axis=0)
 
 
-@programs.found_by("SS22", gpu="SS22 SS10")  # others cast before they gather
+@programs.found_by("SS22", "SS10", tpu="SS22")  # TPUs' compiler casts before it gathers
 @rows
 def stacked_and_maximized(a):
     return a * jnp.max(lax.all_gather(a, "x").astype(jnp.bfloat16), axis=0)
