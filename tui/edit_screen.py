@@ -103,7 +103,7 @@ class EditScreen(PromptedScreen):
     def watch_report(self, report: Report | None) -> None:
         """Follow the files of what is shown."""
         if self._edit_loop is not None and report is not None:
-            self._edit_loop.learn(files_of(report))
+            self._edit_loop.learn(report.capture, files_of(report))
 
     @on(Feed.Failed)
     def _has_failed(self, event: Feed.Failed) -> None:
@@ -111,7 +111,7 @@ class EditScreen(PromptedScreen):
         self.rerunning, self.failed = "", event.capture
         self.app.clear_notifications()  # they are of runs before
         if self._edit_loop is not None:
-            self._edit_loop.learn(event.capture.files)
+            self._edit_loop.learn(event.capture)
         self.settle()
         failure = event.capture.failure
         if failure is not None:

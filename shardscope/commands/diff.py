@@ -16,8 +16,9 @@ numbers, source positions and the order of operations are ignored.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from contextlib import ExitStack
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,13 +32,14 @@ from shardscope.commands.capturing import (
     request_of,
     settings_of,
 )
-from shardscope.commands.git_revision import checked_out
 from shardscope.commands.numbers import whole
 from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
 from shardscope.commands.progress import progress
 from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.guardian import run as run_program
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
+from shardscope.inspector.capture.scratch import NOTE, Scratch
 from shardscope.inspector.diff.diff import Diff, diff
 from shardscope.inspector.diff.outline import Fingerprint
 from shardscope.inspector.diff.passes import pass_changes
@@ -46,6 +48,7 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import renderer
 from shardscope.inspector.render.validated_pair import pair_lines
+from shardscope.parsers.record import Record
 from shardscope.policies import policy_of
 from shardscope.terminal import say
 
@@ -189,3 +192,46 @@ def _change(text: str) -> str:
 
 def _titled(side: Fingerprint, notes: Sequence[str]) -> Fingerprint:
     return replace(side, title=", ".join((side.title, *notes)))
+
+
+NO_HOOKS = ("-c", f"core.hooksPath={os.devnull}")
+"""Options that keep the repository's hooks from running on this checkout."""
+
+
+class Checkout(Record, frozen=True):
+    """The repository at `top`, and the commit in the folder `tree`."""
+
+    top: Path
+    tree: Path
+
+    def counterpart(self, path: Path) -> Path | None:
+        """Return the file of the commit for `path` in the repository; None for a path outside."""
+        path = path.resolve()
+        return self.tree / path.relative_to(self.top) if path.is_relative_to(self.top) else None
+
+
+@contextmanager
+def checked_out(revision: str, folder: Path) -> Iterator[Checkout]:
+    """A worktree of a commit of the repository around a folder, as long as the block runs.
+
+    Raises:
+        CaptureError: there is no git, no repository around the folder, or no such commit.
+    """
+    top = Path(_git(folder, "rev-parse", "--show-toplevel")).resolve()
+    commit = _git(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    common = Path(top, _git(top, "rev-parse", "--git-common-dir")).resolve()
+    with Scratch() as parent:
+        (parent / NOTE).write_text(str(common))  # by which it is taken out of the repository again, whatever happens
+        tree = parent / (top.name or "tree")
+        _git(top, "worktree", "add", "--quiet", "--detach", str(tree), commit)
+        yield Checkout(top, tree)
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    try:
+        git = run_program(["git", *NO_HOOKS, *arguments], folder=folder)
+    except OSError as error:
+        raise CaptureError(f"cannot run git: {error.strerror}") from error
+    if git.returncode:
+        raise CaptureError(f"git {arguments[0]} {arguments[-1]}: {os.fsdecode(git.stderr).strip()}")
+    return os.fsdecode(git.stdout).strip()

@@ -16,9 +16,9 @@ from shardscope.commands.output import (
     chosen_format,
     failed,
     write_report,
+    write_stage,
 )
 from shardscope.commands.progress import progress
-from shardscope.commands.stage_text import write_stage
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load

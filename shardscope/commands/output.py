@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from shardscope.commands.numbers import whole
 from shardscope.configuration import Found, Severity
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.model import STAGES, Capture, Failure
+from shardscope.inspector.capture.model import STAGES, Capture, CaptureError, Failure
 from shardscope.inspector.capture.output_file import OutputError, written
 from shardscope.inspector.render.printable import without_commands
 from shardscope.inspector.render.renderers import SECTIONS, Kind, formats, renderer
@@ -165,6 +165,24 @@ def write_rendered(render: Callable[..., Any], subject: object, options: argpars
     render_it(console=SafeConsole(file=text, width=PIPED_WIDTH, highlight=False))
     lines = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
     write_result(without_commands(lines).encode(), output)
+
+
+def write_stage(capture: Capture, options: argparse.Namespace) -> ExitCode:
+    """Write the text of the stage of `--stage`, in place of a report, and return how its capture went.
+
+    Raises:
+        CaptureError: the capture ended well, and does not have it.
+    """
+    from shardscope.inspector.ir.program import Program
+
+    program = Program(capture)
+    stage = program.stage(options.stage)
+    if stage is not None:
+        write_rendered(lambda stage: without_commands(stage.text.text()), stage, options)
+    elif capture.failure is None:
+        recorded = ", ".join(each.name for each in program.stages) or "none"
+        raise CaptureError(f"there is no stage {options.stage} in this capture; recorded: {recorded}")
+    return after_screen(capture)
 
 
 def write_result(data: bytes, output: str | None) -> None:

@@ -108,9 +108,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_trial_options(parser)
     add_validation_option(parser)
-    parser.add_argument(
-        "--watch", action="store_true", help="on the screen: capture again whenever a file of the program is saved"
-    )
+    parser.add_argument("--watch", action="store_true", help="capture again whenever a file of the program is saved")
     parser.add_argument("--go-on", action="store_true", help="let the script go on after the call that is captured")
     parser.add_argument("--save", metavar="FILE", help="save the capture, for `shardscope open`")
     add_output_options(parser, "report", "reports")
@@ -123,6 +121,8 @@ def run(options: argparse.Namespace) -> ExitCode:
     requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
     if options.stage is not None and len(requests) > 1:
         raise CaptureError("--stage writes the text of one target: name one with --target")
+    if options.watch and (options.stage is not None or len(requests) > 1):
+        raise CaptureError("--watch shows reports of one target: omit --stage, and name one with --target")
     begin = beginning(options)
     first = begin(requests[0])
     # What shows a capture takes as long to import as Python and JAX do to start, which the capture does meanwhile.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import time
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from shardscope.commands.capturing import watched
 from shardscope.commands.output import (
@@ -19,13 +21,13 @@ from shardscope.commands.output import (
     write_beginning,
     write_comparison,
     write_report,
+    write_stage,
 )
 from shardscope.commands.progress import progress
-from shardscope.commands.stage_text import write_stage
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.propagation import is_explained
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import CaptureHandle
@@ -34,10 +36,12 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
 from shardscope.policies import policy_of
+from shardscope.terminal import say
 
 
 def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> ExitCode:
     """Show one capture, keep it if that is wanted, and return how it went."""
+    began = time.time()
     if options.stage is not None:
         last = watched(begun, quiet=options.quiet)
         with ExitStack() as stack:
@@ -58,7 +62,39 @@ def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> E
         if format == "tui":
             return after_screen(last)
         report = _report(program, begun.request, policy, options, settings)
-        return failed(write_report(report, format, options, beginning), report, options, settings)
+        code = failed(write_report(report, format, options, beginning), report, options, settings)
+        if options.watch:
+            _watch(report, begun.request, began, policy, options, settings)
+        return code
+
+
+def _watch(
+    shown: Report, request: Request, began: float, policy: Policy, options: argparse.Namespace, settings: Found
+) -> NoReturn:
+    """Write the report again whenever a file of the program is saved, until a signal comes.
+
+    While the program is broken, the report before stays the last one.
+    """
+    from shardscope.inspector.diff.diff import diff
+    from shardscope.inspector.diff.headline import headline
+    from shardscope.tui.edit_loop import PERIOD_S, EditLoop, files_of
+
+    loop = EditLoop(request, began=began)
+    loop.learn(shown.capture, files_of(shown))
+    while True:
+        while loop.changed() is None:
+            time.sleep(PERIOD_S)
+        capture = watched(loop.begin(), quiet=options.quiet)
+        loop.learn(capture)
+        if capture.failure is not None and shown.capture.complete:
+            say(f"shardscope: {capture.failure.message}\nshardscope: stale: the report before the edit")
+            continue
+        report = _report(capture, request, policy, options, settings)
+        write_report(report, chosen_format(options), options)
+        loop.learn(capture, files_of(report))
+        with suppress(CaptureError):  # they have no stage in common
+            say(f"shardscope: since the run before: {headline(diff(shown, report))}")
+        shown = report
 
 
 def _analyzed(

@@ -11,8 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event
 
-from shardscope.commands.output import after_screen, chosen_format, failed, write_rendered, write_report
-from shardscope.commands.stage_text import write_stage
+from shardscope.commands.output import after_screen, chosen_format, failed, write_rendered, write_report, write_stage
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import Capture, CaptureError, Message

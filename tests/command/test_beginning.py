@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -67,6 +69,48 @@ def test_collectives_are_there_while_the_function_runs(tmp_path: Path) -> None:
     assert " · ran " in rest
 
 
+EDITED = """
+    import jax, jax.numpy as jnp
+    from functools import partial
+    from jax.sharding import PartitionSpec as P
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    @partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P())
+    def fn(x):
+        return jax.lax.{body}
+    fn_inputs = (jnp.ones(8),)
+"""
+
+
+@pytest.mark.once
+def test_what_is_saved_is_written_anew(tmp_path: Path) -> None:
+    """With the name that Python has for what breaks it, and the line that says what changed."""
+    script = tmp_path / "script.py"
+
+    def save(body: str) -> None:
+        script.write_text(textwrap.dedent(EDITED.format(body=body)))
+
+    save('psum(x, "x")')
+    command = [sys.executable, "-m", "shardscope", "--format", "text", "--no-live", "--watch", "script.py:fn"]
+    with (
+        (tmp_path / "out").open("w+") as out,
+        subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stderr is not None
+        try:
+            while not (tmp_path / "out").read_text():
+                assert process.poll() is None
+                time.sleep(0.1)
+            save('psum(x, "x"')
+            said = [process.stderr.readline() for _ in range(2)]
+            save('pmax(jax.lax.psum(x, "x") + x, "x")')
+            said.append(process.stderr.readline())
+        finally:
+            process.terminate()
+    assert ["SyntaxError" in said[0], "stale" in said[1], "+1 all-reduce" in said[2]] == [True] * 3, said
+    assert process.returncode == 128 + signal.SIGTERM
+    assert (tmp_path / "out").read_text().count("script.py:fn ·") == 2
+
+
 @pytest.mark.once
 def test_what_the_compiler_has_written_is_analyzed_while_it_goes_on(
     sample: SampleCapture, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -89,7 +133,7 @@ def test_what_the_compiler_has_written_is_analyzed_while_it_goes_on(
     begun = CaptureHandle(request, iter([*compiling, whole]), Cancellation())
     options = argparse.Namespace(
         select=None, ignore=None, strict=False, format="text", output=None, quiet=False, verify=False, save=None,
-        details=(), fail_on=None, stage=None, try_for=None,
+        details=(), fail_on=None, stage=None, try_for=None, watch=False,
     )  # fmt: skip
     assert show.one(begun, options, Found(Configuration())) == 0
     assert seen == [names[:1], names[:2], names[:3], names[:5], names]

@@ -248,9 +248,17 @@ async def test_watching_lives_through_broken_edits(tmp_path: Path, monkeypatch: 
             (module, "import missing_module\n", "ModuleNotFoundError", True),
             (module, "def dense(w, x)\n", "SyntaxError", False),
             (module, whole, "", True),
+            (module, "from products.dense import dense\n", "ModuleNotFoundError", False),
+            (tmp_path / "products" / "dense.py", whole, "", False),
+            (tmp_path / "products" / "dense.py", None, "ModuleNotFoundError", False),
+            (module, whole, "", False),
         )
         for path, text, error, by_rename in edits:
-            save(path, PROGRAM.format(body=text) if path == script else text, by_rename=by_rename)
+            path.parent.mkdir(exist_ok=True)
+            if text is None:
+                path.unlink()
+            else:
+                save(path, PROGRAM.format(body=text) if path == script else text, by_rename=by_rename)
             shown = f"✗ {error} stale:" if error else "since the run before"
             await driver.until(lambda shown=shown: shown in driver.text)  # a run that fails at once is over at once
             await driver.until(lambda: not driver.screen.waiting)
