@@ -81,8 +81,8 @@ def _found(script: Path, python: str, head: dict[str, str]) -> Answer:
     return Answer(script.stem, head["thread"], head["asks"], head["truth"], grade, rule + first["message"], remedy)
 
 
-def runs(script: Path, edits: list[dict[str, Any]], python: str) -> bool:
-    """Return whether a copy of a script with edits runs to its end."""
+def applied(script: Path, edits: list[dict[str, Any]]) -> bytes:
+    """The text of a script with edits."""
     data = script.read_bytes()
     starts = [0]
     for line in data.splitlines(keepends=True):
@@ -90,9 +90,14 @@ def runs(script: Path, edits: list[dict[str, Any]], python: str) -> bool:
     for edit in sorted(edits, key=lambda each: (each["line"], each["column"], each["end_line"]), reverse=True):
         start, end = starts[edit["line"] - 1] + edit["column"], starts[edit["end_line"] - 1] + edit["end_column"]
         data = data[:start] + edit["text"].encode() + data[end:]
+    return data
+
+
+def runs(script: Path, edits: list[dict[str, Any]], python: str) -> bool:
+    """Return whether a copy of a script with edits runs to its end."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, script.name)
-        copy.write_bytes(data)
+        copy.write_bytes(applied(script, edits))
         flags = f"--xla_force_host_platform_device_count={DEVICES}"
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
         return subprocess.run([python, str(copy)], env=environment, capture_output=True, check=False).returncode == 0
