@@ -69,7 +69,9 @@ class Judge:
         self.is_differentiated = context_of(program).differentiated
         self.weights = weights_of(program) if self.is_differentiated else frozenset[str]()
         self._directions_of: dict[Instruction, frozenset[Pass]] = {}
-        self._takers = Ends(flow.flow, MOVES | POINTWISE, self._passes_of_taker, lambda use: not self._updates(use))
+        self._takers = Ends(
+            flow.flow, MOVES | POINTWISE, self._passes_of_taker, lambda use: not self._updates(use), decisive=(None,)
+        )
         self._sent_by: dict[Instruction, Mapping[Instruction, None]] = {}
         # What was found out about what a collective takes ends the walks of those that take what is made of it.
         self._is_product: dict[Instruction, bool] = {}
@@ -196,7 +198,7 @@ class Judge:
         return "tensor parallelism" if "forward" in directions and self._has_product(operand) else "other"
 
     def _passes_of_taker(self, use: HloUse | Output | None) -> Iterator[Pass | None]:
-        """The passes in which a value is taken, and None for a product of the backward pass."""
+        """The passes in which a value is taken, and None for a product of the backward pass, which decides."""
         if isinstance(use, Output) or (use is not None and self._updates(use)):
             yield "unknown"
         elif use is not None and self.flow.flow.does(use) is not Does.INDEX:

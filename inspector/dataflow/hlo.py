@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...parsers.hlo import HloModule, Instruction
@@ -31,6 +32,12 @@ RETUPLED = frozenset(
 """Opcodes that hand values on in other tuples than they take."""
 
 
+ENTERED = frozenset({"fusion", "call", "while", "conditional", "async-start", "call-start"})
+CARRYING = ENTERED | (RETUPLED - {"async-start", "call-start"})
+"""Opcodes whose operands are values elsewhere: in a computation, or in other tuples."""
+
+
+@lru_cache(512)
 def is_handed_on(opcode: str) -> bool:
     """Return whether a result is the first operand, with the same tuples around it."""
     return does(opcode) is Does.FORWARD and opcode not in RETUPLED
@@ -186,6 +193,9 @@ class HloFlow:
             return
         path, calls = path[len(index) :], value.calls
         match user.opcode:
+            case opcode if opcode not in CARRYING:
+                handed_on = position == 0 and is_handed_on(opcode)
+                yield HloValue(user, path, calls) if handed_on else None if path else HloUse(value, user, position)
             case "tuple":
                 yield HloValue(user, (position, *path), calls)
             case "get-tuple-element":
@@ -196,14 +206,10 @@ class HloFlow:
             case "copy-done":
                 if path[:1] == (0,):
                     yield HloValue(user, (), calls)
-            case opcode if position == 0 and is_handed_on(opcode):
-                yield HloValue(user, path, calls)
             case "async-done" | "call-done":
                 yield HloValue(user, path, calls)
-            case "fusion" | "call" | "while" | "conditional" | "async-start" | "call-start":
-                yield from self._inside(HloValue(value.instruction, path, calls), user, position)
             case _:
-                yield None if path else HloUse(value, user, position)
+                yield from self._inside(HloValue(value.instruction, path, calls), user, position)
 
     def _inside(self, value: HloValue, call: Instruction, position: int) -> Iterator[HloValue | None]:
         entered = self.graph.entered(call, position)

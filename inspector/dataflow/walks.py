@@ -80,7 +80,11 @@ def forward(
 
 class Ends(Generic[V, U, T]):
     """Descriptions, by a function, of the program's results, and of uses behind operations of some classes, less those
-    that a predicate refuses."""
+    that a predicate refuses.
+
+    An end whose description has one that is `decisive` makes the others unknown: it is all that is said of the values
+    that reach it.
+    """
 
     def __init__(
         self,
@@ -88,11 +92,13 @@ class Ends(Generic[V, U, T]):
         through: Does,
         describe: Callable[[U | Output | None], Iterable[T]],
         keeps: Callable[[U], bool] = lambda _: True,
+        decisive: Container[T] = (),
     ) -> None:
         self._graph = graph
         self._through = through
         self._keeps = keeps
         self._describe = describe
+        self._decisive = decisive
         self._of: dict[V, frozenset[T]] = {}
 
     def of(self, value: V) -> frozenset[T]:
@@ -111,6 +117,10 @@ class Ends(Generic[V, U, T]):
         while path:
             value, onward = path[-1]
             after = next(onward, None)
+            ends = self._of.get(after) if after is not None else frozenset(described[value])
+            if ends is not None and any(each in self._decisive for each in ends):
+                self._of.update(dict.fromkeys(open_values, ends))  # all of these reach what the path ends at
+                return
             if after is None:
                 path.pop()
                 if lowest[value] == numbers[value]:
@@ -134,12 +144,22 @@ class Ends(Generic[V, U, T]):
                 path.append((after, self._onward(after, described[after])))
 
     def _onward(self, value: V, described: set[T]) -> Iterator[V]:
+        """Yield the values that are made of a value, and describe its ends first: one of them may be decisive."""
+        onward: list[V] = []
         for use in self._graph.uses(value):
-            if use is None or isinstance(use, Output):
-                described.update(self._describe(use))
-            elif not isinstance(use, AnyUse):
-                yield use
-            elif self._graph.does(cast("U", use)) & ~self._through or not self._keeps(cast("U", use)):
-                described.update(self._describe(cast("U", use)))
+            if isinstance(use, AnyUse) and not self._is_end(cast("U", use)):
+                onward += self._graph.after(cast("U", use))
+            elif use is None or isinstance(use, (Output, AnyUse)):
+                found = frozenset(self._describe(cast("U | Output | None", use)))
+                if any(each in self._decisive for each in found):
+                    described.clear()
+                    onward.clear()
+                    described.update(found)
+                    break
+                described.update(found)
             else:
-                yield from self._graph.after(cast("U", use))
+                onward.append(use)
+        yield from onward
+
+    def _is_end(self, use: U) -> bool:
+        return bool(self._graph.does(use) & ~self._through) or not self._keeps(use)

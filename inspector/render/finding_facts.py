@@ -76,14 +76,16 @@ def experiment_text(done: Experiment | None) -> str:
     before, after = done.before, done.after
     parts = []
     if after.bytes is not None and (before.bytes is not None or after.bytes == 0):
-        was = "unknown" if before.bytes is None else format_bytes(before.bytes)
-        parts.append(f"{_from_to(was, format_bytes(after.bytes))} sent")
+        was, sent = "unknown" if before.bytes is None else format_bytes(before.bytes), format_bytes(after.bytes)
+        parts.append(f"{sent} sent as before" if was == sent else f"{_from_to(was, sent)} sent")
     if before.seconds is not None and after.seconds is not None:
         parts.append(f"est. {_from_to(format_seconds(before.seconds), format_seconds(after.seconds))}")
     if before.flops and after.flops and not 0.99 < after.flops / before.flops < 1.01:
         parts.append(f"{_from_to(format_count(before.flops), format_count(after.flops))} FLOP")
     if before.memory and after.memory and not 0.99 < after.memory / before.memory < 1.01:
         parts.append(f"memory {_from_to(format_bytes(before.memory), format_bytes(after.memory))}")
+    if done.helps and done.gone and all("→" not in each for each in parts):
+        parts.insert(0, "no longer found")
     if parts or done.values != "not compared":
         by = BY[done.compared_by]
         parts.append("values not compared" if done.values == "not compared" else f"values {done.values}{by}")
@@ -91,7 +93,9 @@ def experiment_text(done: Experiment | None) -> str:
 
 
 def _from_to(before: str, after: str) -> str:
-    """`197 → 149 MiB`: the unit once where both have the same."""
+    """`197 → 149 MiB`: the unit once where both have the same; `197 MiB as before`."""
+    if before == after:
+        return f"{before} as before"
     number, _, unit = before.partition(" ")
     return f"{number if len(unit) > 1 and after.endswith(f' {unit}') else before} → {after}"
 

@@ -59,7 +59,7 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
             return [use.path[0] if use.path else 0]
         return [-1] if use is None or flow.does(use) & ~USED_IN_BLOCKS else []
 
-    ends = Ends(flow, SAME | POINTWISE, told)
+    ends = Ends(flow, SAME | POINTWISE, told, decisive=(-1,))
     for collective in sums if sharded else ():
         summed = set(collective.axes or ())
         for value in _results(flow, collective):

@@ -49,7 +49,7 @@ class _Slices:
 
     def __init__(self, flow: HloFlow, numbers: PartitionNumbers) -> None:
         self._flow, self._numbers = flow, numbers
-        self._ends = Ends(flow, THROUGH, self._described)
+        self._ends = Ends(flow, THROUGH, self._described, decisive=(None,))
 
     def of(self, value: HloValue) -> frozenset[HloUse | None]:
         return self._ends.of(value)
