@@ -114,7 +114,10 @@ class Wording:
                 return ValueName(self.places.output(node.number))
             case "block":
                 return ValueName(str(node.number), self.places.operation(node.row)[0], is_input=True)
-        return ValueName(self.flow.rows[node.row].results[node.number], self.places.operation(node.row)[0])
+        made_by, given = self.places.operation(node.row)[0], next(iter(self.flow.operands(node.row)), None)
+        if given is not None and given.kind == "argument" and str(made_by) == self.places.argument(given.number):
+            return self.name(given)  # which the partitioner reshards
+        return ValueName(self.flow.rows[node.row].results[node.number], made_by)
 
     def dim(self, node: Node, axis: AxisRef) -> int | None:
         """The dimension of a value that is cut along an axis."""

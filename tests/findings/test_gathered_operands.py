@@ -20,15 +20,17 @@ mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
 put = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P("x")))
 sort, sort_inputs = jax.jit(lambda rows: jnp.sort(rows, axis=0)), (put(8192, 3),)
 best, best_inputs = jax.jit(lambda rows: jax.lax.top_k(rows.T, 5)), (put(1024, 1024),)
+layer = lambda x, w: (jnp.tanh(x @ w), None)
+layers, layers_inputs = jax.jit(lambda ws, x: jax.lax.scan(layer, x, ws)[0]), (put(8, 64, 64), put(256, 64))
 """
 
 GATHER = re.compile(r"= (\w+\[[\d,]+\])\S* all-gather(?:-start)?\(")
 
 
-def inspected(tmp_path: Path, function: str) -> Report:
+def inspected(tmp_path: Path, function: str, target: str = "tpu:v5p:2x2x2") -> Report:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
-    *_, final = capture(Request(f"{script}:{function}", target="tpu:v5p:2x2x2", live=False))
+    *_, final = capture(Request(f"{script}:{function}", target=target, live=False))
     assert final.complete, final.failure
     return inspect(final)
 
@@ -57,3 +59,12 @@ def test_the_best_of_each_shard_are_no_operand(tmp_path: Path) -> None:
     report = inspected(tmp_path, "best")
     assert [int(each.partition("[")[2].split(",")[1]) for each in gathered(report)] == [5]
     assert [each.rule for each in report.findings if each.severity != "info"] == []
+
+
+@pytest.mark.once
+def test_weights_whose_layers_are_sharded_are_named(tmp_path: Path) -> None:
+    """A scan takes one layer after the other: the argument is gathered, not what the partitioner makes of it."""
+    report = inspected(tmp_path, "layers", "cpu")
+    assert gathered(report) == ["f32[8,64,64]"]
+    (found,) = [each for each in report.findings if each.rule == "SS15"]
+    assert found.message == "dynamic_slice all-gathers dimension 0 of ws, sharded over x"

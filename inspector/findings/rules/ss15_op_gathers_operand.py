@@ -22,8 +22,8 @@ IDIOMS = {
     " all_gather of the last rows",
     "reduce_window": "in a shard_map, accumulate each shard, then combine it with the totals of the shards before it,"
     " from an all_gather of the last rows",
-    "dynamic_slice": "select rows by a product with a one-hot matrix; or in a shard_map each device takes its part of"
-    " the slice, and a psum combines them",
+    "dynamic_slice": "shard another dimension, as of weights that a scan takes layer by layer; or in a shard_map each"
+    " device takes its part of the slice, and a psum combines them",
     "dynamic_update_slice": "write with jnp.where on an iota, which works on each shard",
     "slice": "slice before the dimension is sharded, or along an unsharded one",
     "top_k": "in a shard_map, lax.top_k of each shard, all_gather the results, and lax.top_k again",
