@@ -169,6 +169,8 @@ def _constraint(report: Report, change: PricedChange) -> Edits:
         if change.spec is None:
             return instead((frame.file, node), operand)
         sharding, constrain = sharding_text(program, (frame.file, node), change.spec), _constrain(program, frame.file)
+        if name_of(node.func) in CONSTRAINTS:
+            constrain = ast.unparse(node.func)  # of Explicit axes reshard, where the other one only asserts
         return instead((frame.file, node), f"{constrain}({operand}, {sharding})") if sharding and constrain else ()
     return ()
 

@@ -311,3 +311,15 @@ if __name__ == "__main__":
         p, state = train(p, state, jax.device_put(jnp.ones((16, 64)), S("data")))
 """
 """Moments that a jit makes, which come out whole."""
+
+EXPLICIT = f"""{HEAD.replace("AxisType.Auto", "AxisType.Explicit")}
+@jax.jit
+def step(w, x):
+    w = jax.sharding.reshard(w, P())
+    return jnp.sum(jnp.tanh(x @ w) ** 2)
+
+if __name__ == "__main__":
+    with jax.set_mesh(mesh):
+        step(jax.device_put(jnp.ones((256, 256)), S("model", "data")), jax.device_put(jnp.ones((64, 256)), S("data")))
+"""
+"""A weight of explicit type that is gathered over two axes, where one is enough."""

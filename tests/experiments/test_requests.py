@@ -48,7 +48,7 @@ def counted(hlo: str) -> int:
 
 def group_size(line: str) -> int:
     """The number of devices in a group, in each of the three spellings."""
-    if found := re.search(r"replica_groups=mesh\[(.*?)\] \{(.*?)\}", line):
+    if found := re.search(r"replica_groups=mesh\[(.*?)\][^{]*\{(.*?)\}", line):
         sizes = dict(re.findall(r"'(\w+)'=(\d+)", found[1]))
         return math.prod(int(sizes[axis]) for axis in re.findall(r"'(\w+)'", found[2]))
     if found := re.search(r"replica_groups=\[\d+,(\d+)\]", line):
@@ -76,11 +76,12 @@ def first_fix(report: Report) -> Finding:
             (programs.PATTERNS, '"up|down"'),
             (programs.LOGICAL, '"batch": "model"'),
             (programs.RANDOM_BITS, "jax_threefry_partitionable"),
+            (programs.EXPLICIT, "jax.sharding.reshard(w, P())"),
         ],
         3,
         1,
     ),
-    ids=["cache", "named", "values", "helper", "remat", "patterns", "logical", "random bits"],
+    ids=["cache", "named", "values", "helper", "remat", "patterns", "logical", "random bits", "explicit"],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
     """Its bytes are those of the changed program, compiled anew and counted by another reader."""
