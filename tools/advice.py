@@ -105,6 +105,8 @@ def holds(experiment: dict[str, Any], before: dict[str, int], after: dict[str, i
         one, other = experiment["before"][said_as], experiment["after"][said_as]
         if one and other is not None and before[counted]:
             shares.append(((one - other) / one, (before[counted] - after[counted]) / before[counted]))
+    if all(claimed <= 0 for claimed, _ in shares):  # it ends a finding, and costs nothing
+        return all(true >= claimed for claimed, true in shares)
     return any(claimed > 0 and true >= HELD * claimed for claimed, true in shares)
 
 

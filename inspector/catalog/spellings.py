@@ -118,6 +118,12 @@ CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 CONSTRAINTS = ("sharding_constraint", "reshard", "mesh_cast")
 """Primitives that give a value another sharding, or ask for one."""
 
+SDY_REQUESTS = frozenset({"sdy.sharding_constraint", "sdy.reshard"})
+"""Operations of Shardy that do."""
+
+RESHARDING: frozenset[Kind] = frozenset({"all-gather", "all-to-all", "collective-permute"})
+"""Kinds that bring a value into another sharding, and compute nothing."""
+
 _KERNELS = ("pallas_call", "core_map", "mpmd_map", "mosaic", "triton", "tpu_custom_call")
 
 

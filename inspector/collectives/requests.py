@@ -12,18 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from ...parsers.errors import readable
 from ...parsers.hlo import Instruction
 from ...parsers.hlo.uses import Uses
-from ..catalog.spellings import Kind
+from ..catalog.spellings import RESHARDING, SDY_REQUESTS
 from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tags_at, tags_in
 from ..report import WRITTEN, Collective
 from .source_from_users import by_computation
-
-ASKING = frozenset({"sdy.sharding_constraint", "sdy.reshard"})
-
-MOVING: frozenset[Kind] = frozenset({"all-gather", "all-to-all", "collective-permute"})
-"""Kinds that bring a value into another sharding."""
 
 MAX_STEPS = 8
 """Instructions in a row that the partitioner makes of one change of a sharding."""
@@ -33,11 +28,11 @@ def requests_served(
     partitioned: ParsedStage, before: ParsedStage, stablehlo: ParsedStage, found: Iterable[Collective]
 ) -> Mapping[str, tuple[int, ...]]:
     """The numbers of the requests that collectives out of the partitioner serve, by the collectives' names."""
-    moving = {each.name for each in found if each.kind in MOVING and each.origin not in WRITTEN}
+    moving = {each.name for each in found if each.kind in RESHARDING and each.origin not in WRITTEN}
     requests = _moving_requests(before, stablehlo) if moving else frozenset()
     if not requests or partitioned.hlo is None:
         return {}
-    instructions = [each for each in partitioned.hlo.with_opcode(MOVING) if each.name in moving]
+    instructions = [each for each in partitioned.hlo.with_opcode(RESHARDING) if each.name in moving]
     served = {}
     for computation, members in by_computation(partitioned.hlo, instructions):
         uses = Uses(computation)
@@ -78,7 +73,7 @@ def _changes(copy: Instruction) -> bool:
 
 @derived
 def _requests(stablehlo: ParsedStage) -> frozenset[int]:
-    if stablehlo.mlir is None or not any(name.encode() in stablehlo.source.data for name in ASKING):
+    if stablehlo.mlir is None or not any(name.encode() in stablehlo.source.data for name in SDY_REQUESTS):
         return frozenset()
-    lines = (stablehlo.source.line_around(each.span.end - 1) for each in stablehlo.mlir.operations(ASKING))
+    lines = (stablehlo.source.line_around(each.span.end - 1) for each in stablehlo.mlir.operations(SDY_REQUESTS))
     return frozenset(number for line in lines for number in tags_at(stablehlo, line))

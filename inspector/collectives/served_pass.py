@@ -10,24 +10,15 @@ from collections.abc import Iterable, Mapping
 
 from ...parsers.hlo import Instruction
 from ...parsers.hlo.uses import Uses
-from ..catalog.spellings import Kind
+from ..catalog.spellings import RESHARDING
+from ..dataflow.meaning import SAME, Does, does
 from ..ir.stage import ParsedStage
 from ..report import Collective, Pass
 from .origin import direction_of
 from .source_from_users import by_computation
 
-MOVED: frozenset[Kind] = frozenset({"all-gather", "all-to-all", "collective-permute"})
-"""Kinds that hand on what they are given."""
-
-HANDS_ON = frozenset(
-    {
-        *("all-gather", "all-gather-start", "all-gather-done", "all-to-all", "collective-permute"),
-        *("collective-permute-start", "collective-permute-done", "bitcast", "broadcast", "concatenate", "convert"),
-        *("copy", "copy-start", "copy-done", "dynamic-slice", "get-tuple-element", "pad", "reshape", "slice"),
-        *("transpose", "select"),
-    }
-)
-"""Opcodes of which the partitioner makes one resharding."""
+RESHARDS = SAME | Does.REPEAT | Does.SLICE | Does.PLACE | Does.SEND
+"""Classes of which the partitioner makes one resharding; a select chooses between what was sent and what was kept."""
 
 MAX_STEPS = 8
 
@@ -42,7 +33,7 @@ def passes_served(
     moved = [
         found
         for each in collectives
-        if each.kind in MOVED and (found := module.instruction(each.computation, each.name)) is not None
+        if each.kind in RESHARDING and (found := module.instruction(each.computation, each.name)) is not None
     ]
     served: dict[tuple[str, str], Pass] = {}
     for computation, members in by_computation(module, moved):
@@ -61,7 +52,8 @@ def _passes(uses: Uses, members: list[Instruction], differentiated: bool) -> Map
         farther: dict[Instruction, set[str]] = {}
         for member, names in reached.items():
             for user in (user for name in sorted(names) for user in users[name]):
-                if step + 1 < MAX_STEPS and user.opcode in HANDS_ON and user.op_name in (None, "", member.op_name):
+                is_moved = user.opcode == "select" or not does(user.opcode) & ~RESHARDS
+                if step + 1 < MAX_STEPS and is_moved and user.op_name in (None, "", member.op_name):
                     farther.setdefault(member, set()).add(user.name)
                 else:
                     found[member].add(direction_of(user.op_name, differentiated=differentiated))

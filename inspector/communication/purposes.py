@@ -12,7 +12,7 @@ from ..collectives.context import context_of
 from ..collectives.origin import direction_of, is_path, last_components, merged_parts
 from ..dataflow.graph import Output
 from ..dataflow.hlo import HloUse
-from ..dataflow.meaning import MOVES, POINTWISE, Does
+from ..dataflow.meaning import MOVES, POINTWISE, Does, all_do, does
 from ..dataflow.sources import Place, ValueFlow
 from ..dataflow.walks import Ends
 from ..ir.program import Program
@@ -36,12 +36,6 @@ ROLLED = frozenset({"concatenate", "pad", "roll", "dynamic_update_slice"})
 MADE = ("contraction", "other")
 """The kinds of sources that are no arguments."""
 
-PRODUCTS = frozenset({"dot_general", "ragged_dot_general", "conv_general_dilated"})
-"""JAX's primitives that contract dimensions: of small ones XLA makes sums of products."""
-
-REDUCTIONS = frozenset({"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "reduce"})
-"""JAX's primitives that reduce dimensions of one operand."""
-
 
 class Purpose(Record, frozen=True):
     """A collective's strategy, with the arguments that it gathers, or its results that are sums of gradients."""
@@ -58,6 +52,11 @@ def is_scalar(collective: Collective) -> bool:
 
 def _primitives(instruction: Instruction) -> tuple[str, ...]:
     return last_components(instruction.op_name or "")
+
+
+def _contracts(instruction: Instruction) -> bool:
+    """Return whether it is made for a product: of small ones XLA makes sums of products."""
+    return any(does(each) is Does.CONTRACT for each in _primitives(instruction))
 
 
 class Judge:
@@ -131,7 +130,7 @@ class Judge:
             found = set[bool]()
             for source in self.flow.sources(operand, self._reduced):
                 if source.kind in MADE:
-                    found.add(REDUCTIONS.issuperset(_primitives(source.instruction)))
+                    found.add(all_do(_primitives(source.instruction), Does.REDUCE))
                 found |= self._reduced.get(source.instruction, set())
             known = self._reduced[operand.instruction] = frozenset(found)
         return known
@@ -230,20 +229,20 @@ class Judge:
     def _is_reduced_further(self, result: Place) -> bool:
         """Return whether each device reduces a sum to a gradient, as that of a norm's scale over all positions."""
         ends = list(self.flow.ends(result))
-        reductions = [each for each in ends if each is not None and REDUCTIONS.issuperset(_primitives(each))]
+        reductions = [each for each in ends if each is not None and all_do(_primitives(each), Does.REDUCE)]
         after = [end for each in reductions for end in self.flow.ends(Place(each))]
         takers = {pass_ for each in after for pass_ in (["unknown"] if each is None else self._directions(each))}
         return bool(reductions) and len(reductions) == len(ends) and takers == {"unknown"}
 
     def _is_a_product(self, instruction: Instruction) -> bool:
-        return self.flow.work.of(instruction) == "contraction" or not PRODUCTS.isdisjoint(_primitives(instruction))
+        return self.flow.work.of(instruction) == "contraction" or _contracts(instruction)
 
     def _has_product(self, operand: Place) -> bool:
         if operand.instruction not in self._is_product:
             self._is_product[operand.instruction] = any(
                 source.kind == "contraction"
                 or self._is_product.get(source.instruction, False)
-                or (source.kind == "other" and not PRODUCTS.isdisjoint(_primitives(source.instruction)))
+                or (source.kind == "other" and _contracts(source.instruction))
                 for source in self.flow.sources(operand, self._is_product)
             )
         return self._is_product[operand.instruction]

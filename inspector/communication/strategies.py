@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from ...parsers.hlo import Instruction
 from ..catalog.spellings import KIND_OF
 from ..dataflow.hlo import HloUse
-from ..dataflow.meaning import SAME, Does, meaning_of
+from ..dataflow.meaning import SAME, Does, does, meaning_of
 from ..dataflow.sources import Place, ValueFlow, value_flow
 from ..dataflow.walks import forward
 from ..execution_counts.hlo_executions import HloExecutions, hlo_executions
@@ -18,7 +18,7 @@ from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
 from ..shardings.moved_dtypes import moves_whole_numbers
 from ..units import known_sum
-from .purposes import PRODUCTS, Judge, Purpose, is_scalar
+from .purposes import Judge, Purpose, is_scalar
 from .weights import weights_of
 
 LISTED = ("hlo", "hlo-spmd", "stablehlo")
@@ -104,7 +104,7 @@ def _concatenated(collective: Collective) -> int:
 def _completes_a_reduction(program: Program, collective: Collective) -> bool:
     """Return whether it gathers what each device has reduced, as of an argmax over a sharded dimension."""
     causes = causes_of(program, collective) if collective.kind == "all-gather" else ()
-    return bool(causes) and all(each.effect == "sum" and each.primitive not in PRODUCTS for each in causes)
+    return bool(causes) and all(each.effect == "sum" and does(each.primitive) is not Does.CONTRACT for each in causes)
 
 
 def _begun(flow: ValueFlow, ring: Iterable[Collective]) -> Mapping[object, Collection[Instruction]]:

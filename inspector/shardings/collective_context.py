@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.sharding_syntax.mesh import AxisRef
-from ..catalog.spellings import KIND_OF
+from ..catalog.spellings import KIND_OF, SDY_REQUESTS
 from ..ir.array_sharding import ArraySharding
 from ..ir.program import Program
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, NodeAxis
@@ -27,7 +27,6 @@ from .explained import Wording, wording_of
 from .gradients import is_gradient
 from .moved_dtypes import floats_among, moves_whole_numbers, of_its_dtype
 from .placement import same
-from .recorded import ASKING
 from .sharded_dimensions import (
     ShardedDimension,
     dimensions_of,
@@ -208,7 +207,7 @@ class CollectiveContext:
 
     def _asking(self, node: Node) -> int | None:
         """The constraint or reshard that a value goes into."""
-        return next((row for row in self.flow.users(node) if self.flow.rows[row].name in ASKING), None)
+        return next((row for row in self.flow.users(node) if self.flow.rows[row].name in SDY_REQUESTS), None)
 
     def _is_asked(self, cut: ShardedDimension) -> bool:
         """Return whether a constraint on a value keeps the collective's axes off its dimension."""

@@ -13,13 +13,14 @@ from typing import NamedTuple
 from ...parsers.garbage import collection_paused
 from ...parsers.mlir import Sharding, ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
+from ..catalog.spellings import SDY_REQUESTS
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..report import Conflict, ShardedValue, Side, ValueDimension
 from .dataflow import Dataflow, Node
 from .executed import is_permuted, kept_axes
 from .explained import why_axis, wording_of
-from .recorded import ASKING, sharding_at
+from .recorded import sharding_at
 from .table import node_of, propagated
 from .why import overlap
 
@@ -99,7 +100,7 @@ class _Values(NamedTuple):
 def _values(flow: Dataflow, row: int) -> _Values:
     rule = flow.records.rule(flow.rows[row])
     # What asks for another sharding is no conflict: that is what it is there for.
-    if rule is None or flow.rows[row].name in ASKING:
+    if rule is None or flow.rows[row].name in SDY_REQUESTS:
         return _Values()
     operands = flow.operands(row)[: len(rule.operands)]
     nodes = [node for node in (*operands, *flow.results(row)[: len(rule.results)]) if node is not None]

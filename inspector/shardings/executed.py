@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.mlir import ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
+from ..dataflow.meaning import Does, does
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
@@ -23,8 +24,8 @@ from .dataflow import Dataflow
 STAGE = "hlo-spmd"
 """The output of the partitioner."""
 
-FORMS = frozenset({"bitcast", "copy", "get-tuple-element", "reshape", "transpose"})
-"""Instructions that change nothing but the form of a value; their first operand is that."""
+FORMS = Does.FORWARD | Does.RESHAPE
+"""Classes that change nothing but the form of a value, their first operand."""
 
 PERMUTE = "collective-permute"
 
@@ -86,7 +87,7 @@ def _made(computation: Computation, name: str) -> Instruction | None:
     """The instruction that makes a value, behind those that only change its form."""
     made = computation.instruction(name)
     for _ in range(MAX_FORMS):
-        if made is None or made.opcode not in FORMS or not made.operands:
+        if made is None or does(made.opcode) & ~FORMS or not made.operands:
             break
         made = computation.instruction(made.operands[0])
     return made
@@ -96,7 +97,7 @@ def _goes_to_permutes(module: HloModule, instruction: Instruction) -> bool:
     found, reached = False, [instruction]
     for each in reached:
         for user, _ in module.graph.users(each)[0]:
-            if user.opcode in FORMS or user.opcode == "all-reduce":
+            if not does(user.opcode) & ~FORMS or user.opcode == "all-reduce":
                 reached.append(user)
             elif user.opcode == PERMUTE:
                 found = True

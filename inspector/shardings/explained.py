@@ -11,6 +11,7 @@ from typing import Literal
 from ...parsers.mlir import ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
+from ..catalog.spellings import SDY_REQUESTS
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..report import (
@@ -28,7 +29,7 @@ from ..report import (
     Why,
 )
 from .dataflow import Dataflow, Node
-from .recorded import ASKING, Places, origin_name, sharding_at
+from .recorded import Places, origin_name, sharding_at
 from .table import node_of, propagated
 from .why import Cause, Step, cause, causes, overlap
 
@@ -174,7 +175,7 @@ def _named_rows(flow: Dataflow) -> Mapping[str, int]:
     """The constraints and shard_maps by the names that origins call them by."""
     found = {}
     for number, row in enumerate(flow.rows):
-        if row.name in ASKING or row.name == "sdy.manual_computation":
+        if row.name in SDY_REQUESTS or row.name == "sdy.manual_computation":
             name = origin_name(flow, number)
             if name is not None:
                 found[name] = number

@@ -10,15 +10,13 @@ from ...parsers.mlir.lists import unquote
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.mlir.sdy_parser import parse_origins
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from ..catalog.spellings import SDY_REQUESTS
 from ..ir.array_sharding import ArraySharding
 from ..report import NamedOperation, SourcePosition
 from .dataflow import Dataflow, Node
 from .spelled import from_sdy
 
-_BY_ATTRIBUTE = frozenset({"sdy.sharding_constraint", "sdy.manual_computation", "sdy.reshard"})
-
-ASKING = frozenset({"sdy.sharding_constraint", "sdy.reshard"})
-"""Operations that ask for a sharding."""
+_BY_ATTRIBUTE = SDY_REQUESTS | {"sdy.manual_computation"}
 
 
 def sharding_at(flow: Dataflow, node: Node) -> Sharding | None:

@@ -16,6 +16,7 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ...parsers.source import Span
 from ..capture.model import Message, Value
 from ..capture.propagation import has_mesh
+from ..catalog.spellings import SDY_REQUESTS
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.meshes import KeyedMeshes
@@ -29,7 +30,7 @@ from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
 from .layout import Layout, layout_of
 from .partitioner_input import differing
-from .recorded import ASKING, Places, array_sharding, sharding_at, shardings_at, shardings_of
+from .recorded import Places, array_sharding, sharding_at, shardings_at, shardings_of
 from .requested import agrees, requested_sharding
 from .sharded_dimensions import placed_at
 
@@ -177,7 +178,7 @@ class _Maker:
 
     def constraints(self, stage: ParsedStage, before: ParsedStage | None) -> Iterator[ShardedValue]:
         """`with_sharding_constraint` and its like. Propagation fills in what they leave open, so it is read before."""
-        found = self.flow.named(ASKING)
+        found = self.flow.named(SDY_REQUESTS)
         written = _targets(before) if found else {}
         for number, (operation, manual) in enumerate(found):
             tag = _tag(stage, operation)

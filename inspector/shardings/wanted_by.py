@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...parsers.errors import ParseError
+from ..catalog.spellings import SDY_REQUESTS
 from ..ir.array_sharding import ArraySharding
 from .dataflow import Dataflow, Node
-from .recorded import ASKING
 from .sharded_dimensions import as_placed, placed_at
 
 
@@ -20,7 +20,7 @@ def wanted_by(flow: Dataflow, row: int) -> Iterator[tuple[Node, ArraySharding | 
         except ParseError:
             return
         wanted = [as_placed(flow, spec) for spec in specs]
-    elif name in ASKING:
+    elif name in SDY_REQUESTS:
         wanted = [placed_at(flow, node) for node in flow.results(row)]
     else:
         return

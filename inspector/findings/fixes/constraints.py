@@ -9,11 +9,12 @@ from itertools import islice
 from ....parsers.errors import ShardscopeError
 from ....parsers.mlir.sdy import DimensionSharding
 from ....parsers.sharding_syntax import gspmd
+from ...catalog.spellings import SDY_REQUESTS
 from ...ir.array_sharding import ArraySharding
 from ...report import Collective, CollectiveCause, ConstraintOrigin, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.collective_causes import causes_of
 from ...shardings.explained import why_axes, wording_of
-from ...shardings.recorded import ASKING, sharding_at
+from ...shardings.recorded import sharding_at
 from ...shardings.spelled import from_gspmd
 from ...shardings.table import propagated
 from ..rule import MAX_ALTERNATIVES
@@ -67,7 +68,7 @@ def _behind(report: Report, collective: Collective, causes: Iterable[CollectiveC
     for node in waiting:
         for row in flow.users(node):
             results = flow.results(row)
-            if flow.rows[row].name not in ASKING:
+            if flow.rows[row].name not in SDY_REQUESTS:
                 waiting += [each for each in results if each not in waiting and len(waiting) < MAX_FOLLOWED]
                 continue
             sharding = sharding_at(flow, results[0]) if results else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....parsers.record import Record
-from ...catalog.spellings import primitives_of, rule_of
+from ...catalog.spellings import RESHARDING, primitives_of, rule_of
 from ...dataflow.meaning import STRAIGHT
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
@@ -18,7 +18,7 @@ from ..support.compiled import certainty, compiled_to, is_compiled, platform_of
 from ..support.compiled_from import compiled_as
 from ..support.jaxpr_flow import At, Flow, equations_of
 
-MOVING = primitives_of("all-gather", "all-to-all", "collective-permute")
+MOVING = primitives_of(*RESHARDING)
 """Collectives that send elements unchanged, so that narrower ones can be sent instead."""
 
 
