@@ -21,7 +21,7 @@ from .conftest import PROGRAMS, Captured
 pytest.importorskip("flax")
 pytest.importorskip("equinox")
 
-FUNCTIONS = ("nnx_step", "sgd", "eqx_step", "descend", "behind", "trainer.loss", "late")
+FUNCTIONS = ("nnx_step", "sgd", "eqx_step", "descend", "mapped", "behind", "trainer.loss", "late")
 MARK = "=" * 30
 
 ORACLE = f"""
@@ -62,7 +62,7 @@ def text(capture: Capture) -> str:
     return stage.source.text()
 
 
-@pytest.mark.parametrize("function", sampled(FUNCTIONS, ("nnx_step", "eqx_step", "behind"), ("nnx_step",)))
+@pytest.mark.parametrize("function", sampled(FUNCTIONS, ("nnx_step", "eqx_step", "mapped", "behind"), ("nnx_step",)))
 def test_the_compiled_program_is_the_functions_own(program: Captured, oracles: dict[str, str], function: str) -> None:
     mine, theirs = text(program(f"wrapped.py:{function}", live=function == "nnx_step")), oracles[function]
     assert instructions(mine) == instructions(theirs)
@@ -86,6 +86,9 @@ def test_arguments_and_results_have_the_users_names(program: Captured) -> None:
     assert {value.path for value in eqx_step.arguments} == {*(f"model{layer}" for layer in layers), "x"}
     results = {value.path for value in eqx_step.outputs}
     assert results - {"flag of eqx.filter_jit"} == {*(f"result[0]{layer}" for layer in layers), "result[1]"}
+    mapped = inspect(program("wrapped.py:mapped", live=False))
+    assert {value.path for value in mapped.capture.outputs} == {f"result{layer}" for layer in layers}
+    assert not [each.message.text for each in mapped.messages if each.message.severity == "error"]
 
 
 @pytest.mark.parametrize("function", ["nnx_step", "eqx_step"])

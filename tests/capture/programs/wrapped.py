@@ -51,6 +51,15 @@ eqx_step = eqx.filter_jit(descend, donate="all-except-first")
 eqx_step_inputs = descend_inputs = (network, batch)
 
 
+@eqx.filter_pmap(in_axes=(None, 0), axis_name="devices")
+def mapped(model, x):
+    gradients = eqx.filter_grad(lambda m: (jax.vmap(m)(x) ** 2).mean())(model)
+    return jax.lax.pmean(gradients, "devices")
+
+
+mapped_inputs = (network, jnp.ones((8, 2, 16)))
+
+
 def timed(function):
     @functools.wraps(function)
     def run(*args):
@@ -105,6 +114,7 @@ ORACLES = {
     "sgd": lambda: nnx_step.lower(*nnx_step_inputs).lowered,
     "eqx_step": lambda: eqx_step.lower(*eqx_step_inputs).lowered,
     "descend": lambda: eqx.filter_jit(descend).lower(*eqx_step_inputs).lowered,
+    "mapped": lambda: mapped.lower(*mapped_inputs).lowered,
     "behind": lambda: behind.__wrapped__.lower(*behind_inputs),
     "late": lambda: late.lower(batch),
     "trainer.loss": lambda: trainer.loss.func.lower(trainer, batch).lowered,

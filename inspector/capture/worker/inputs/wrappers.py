@@ -61,11 +61,16 @@ def traced_inside(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         return None
     originals = {name: getattr(_JITTED, name) for name in _ENTRANCES}
 
-    def reached(jitted: Any, *args: Any, **kwargs: Any) -> Any:
-        _put(originals)
-        raise _ReachedError(Inside(jitted, args, kwargs, jitted.trace(*args, **kwargs)))
+    def entrance(name: str) -> Callable[..., Any]:
+        def reached(jitted: Any, *args: Any, **kwargs: Any) -> Any:
+            if sys._getframe(1).f_code.co_name == jax.eval_shape.__name__:  # it runs nothing, whatever it traces
+                return originals[name](jitted, *args, **kwargs)
+            _put(originals)
+            raise _ReachedError(Inside(jitted, args, kwargs, jitted.trace(*args, **kwargs)))
 
-    _put(dict.fromkeys(_ENTRANCES, reached))
+        return reached
+
+    _put({name: entrance(name) for name in _ENTRANCES})
     try:
         wrapper.lower(*args, **kwargs)
     except _ReachedError as found:
@@ -163,7 +168,8 @@ def named_results(wrapper: Any, given: Any, results: Any, known_as: Mapping[int,
         elif is_triple and (library, side) in (("flax", 2), ("equinox", 1)):
             names.append(f"result{rest}")
         elif is_triple and (library, side) == ("equinox", 0):
-            names.append("flag of eqx.filter_jit")
+            is_flag = len(path) == 1  # filter_pmap has a list of the results mapped over each axis there
+            names.append("flag of eqx.filter_jit" if is_flag else f"result{path_text(path[2:])}")
         else:
             names.append(f"result{path_text(path)}")
     return without_only_indices(_without_states(names) if library == "flax" else names)
