@@ -55,6 +55,9 @@ SCRIPT = """
         @functools.partial(jax.jit, static_argnums=0)
         def apply(self, a):
             return jnp.sum(a @ self.b)
+        @functools.cached_property
+        def made(self):
+            return jax.jit(lambda a: jnp.sum(a @ jax.device_put(self.b, NamedSharding(mesh, P("x")))))
 
     def ahead(a, b):
         return jnp.sum(a @ b)
@@ -87,6 +90,7 @@ SCRIPT = """
         def local(a, b):
             return jnp.sum(a @ b)
         by_variable(a, b), alias(a, b), decorated(a, b, n=3), plain(a, b), Model(b).apply(a), local(a, b)
+        Model(np.ones((32, 8), np.float32)).made(a)
         jax.jit(ahead).lower(a, b).compile()
         jax.jit(jax.shard_map(mapped, mesh=mesh, in_specs=P("x"), out_specs=P()))(a)
         whole(b, a), Layer()(a, b), configured(a, b, {"reduce": "sum"}), sized(a, b, [4, -1])
@@ -101,11 +105,11 @@ SCRIPT = """
 
 KINDS = (
     *("by_variable", "by_alias", "decorated", "plain", "Model.apply", "local", "ahead", "mapped"),
-    *("Layer", "configured", "sized"),
+    *("Layer", "configured", "sized", "Model.made"),
 )
 
 
-@pytest.mark.parametrize("function", sampled(KINDS, 6, 2))
+@pytest.mark.parametrize("function", sampled(KINDS, (*KINDS[::2], "Model.made"), 2))
 def test_call_of_any_kind(captured: Captured, function: str) -> None:
     capture = captured(SCRIPT, function, live=False, probe="none")
     assert capture.failure is None

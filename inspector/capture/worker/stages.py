@@ -16,8 +16,8 @@ from . import equation_numbers, modules, tagging
 from .channel import Channel
 from .program import jaxpr_facts
 from .program.compiled import TracedProgram, memory_of, send_actual
-from .program.devices import devices_of
 from .program.jaxpr_facts import Table
+from .program.meshes import devices_of
 from .simulated.topology import Topology
 from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
 

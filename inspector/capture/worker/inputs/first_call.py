@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -72,7 +73,7 @@ class FirstCall:
         from .calls import call_of
 
         call = call_of(sys._getframe(1))
-        if call is not None and self._is_of_owner(call.function):
+        if call is not None and self._is_of_owner(call.function) and not self._is_getter(call):
             self._reached(*call)
 
     def _reached(self, function: Any, args: tuple[Any, ...], kwargs: Any) -> None:
@@ -129,6 +130,11 @@ class FirstCall:
         from .calls import is_own_of_jax, names_of
 
         return not is_own_of_jax(inside) and names_of(function)[0] == self.name and self._is_of_owner(function)
+
+    def _is_getter(self, call: Call) -> bool:
+        """Return whether a call is that of a property, which may be a jitted function."""
+        owner = getattr(call.function, "__self__", next(iter(call.args), None))
+        return isinstance(inspect.getattr_static(type(owner), self.name, None), property | functools.cached_property)
 
     def _is_of_owner(self, function: Any) -> bool:
         """Return whether a function is one of the object, class or function that the request names, if it names one."""

@@ -13,7 +13,7 @@ from jax._src.lib import xla_client
 from ...protocol.events import Arguments, Memory, Outputs, Value
 from ..channel import Channel
 from .avals import spec_text
-from .mesh_keys import key_of, mesh_key
+from .meshes import key_of, mesh_key
 
 
 class TracedProgram(NamedTuple):

@@ -16,7 +16,7 @@ from ..inputs.callables import Traceable
 from ..inputs.paths import argument_path, has_bare_names, result_path
 from .avals import result_text, spec_text, type_text
 from .compiled import leaves_of
-from .mesh_keys import key_of
+from .meshes import key_of
 
 
 def describe(call: Traceable) -> tuple[tuple[Value, ...], tuple[Value, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from ...protocol.trace import Place, ProgramArgument
 from .. import failures
 from ..program.avals import spec_text, type_text
-from ..program.mesh_keys import key_of
+from ..program.meshes import key_of
 from ..subject import meshes_in_context
 from .causes import short
 from .lowering import Lowering

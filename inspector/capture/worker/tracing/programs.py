@@ -25,8 +25,7 @@ from ..channel import Channel
 from ..inputs.resolve import Resolved
 from ..program.avals import result_text, spec_text, type_text
 from ..program.compiled import TracedProgram, memory_of, send_actual
-from ..program.devices import devices_of, partition_devices
-from ..program.mesh_keys import key_of
+from ..program.meshes import devices_of, key_of, partition_devices
 from ..script_objects import variable
 from ..subject import KnownSubject, meshes_in_shardings
 from .causes import Settings, bound_values, jit_options, structure_of

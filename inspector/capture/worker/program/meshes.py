@@ -1,8 +1,9 @@
-"""Keys of meshes: a PartitionSpec alone does not say which of several meshes with axes of the same names is meant."""
+"""Devices of a program, and keys of meshes: a PartitionSpec does not say which of those with its axes is meant."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,3 +29,20 @@ def mesh_key(mesh: Any) -> str:
     ids = np.asarray(mesh.device_ids, np.int64).ravel()
     in_order = bool(np.array_equal(ids, np.arange(ids.size)))
     return axes if in_order else f"{axes} ({zlib.crc32(ids.astype('<i8').tobytes()):08x})"
+
+
+def partition_devices(computation: Any) -> Sequence[Any]:
+    """The devices that a lowered program is for, in the order of its partitions; none where JAX does not say.
+
+    `computation` is a `pxla.MeshComputation`, whose list of devices JAX holds in a private attribute (0.7 to 0.12).
+    """
+    given = getattr(computation, "compile_args", {})
+    found = getattr(computation, "_device_list", None) or given.get("device_list") or given.get("device_assignment")
+    return tuple(found or ())
+
+
+def devices_of(lowered: Any, executable: Any) -> list[Any]:
+    """The devices of a compiled program; of `executable` JAX says those of this process alone."""
+    found = partition_devices(getattr(lowered, "_lowering", None))
+    own = list(executable.local_devices())
+    return list(found) if len(found) > len(own) else own
