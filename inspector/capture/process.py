@@ -151,7 +151,6 @@ class Process:
         return Ending(process.returncode, _peak(usage), drain.stdout.data, drain.stderr.data, damage)
 
     def _read_frames(self, descriptor: int) -> str | None:
-        """Pass on all frames; why that ended early, if it did."""
         size = 0
         with open(descriptor, "rb") as stream:
             try:

@@ -118,7 +118,6 @@ def capture(request: Request, cancellation: Cancellation | None = None) -> Itera
 def _with_reference(
     capture: Capture, request: Request, target: Target, deadline: float | None, cancellation: Cancellation
 ) -> Capture:
-    """The capture compared with others of the same function on one device."""
 
     def again(*, nudged: bool) -> Capture:
         wanted = on_one_device(request, capture, nudged=nudged)

@@ -98,7 +98,6 @@ PLUGINS = {"tpu": ("libtpu",), "gpu": ("jax-cuda13-plugin", "jax-cuda12-plugin",
 
 
 def _compiler(device: Any) -> str:
-    """The compiler's package and version, and what it says of itself."""
     said = " ".join(str(getattr(device.client, "platform_version", "")).split())
     library = os.environ.get("TPU_LIBRARY_PATH")
     for name in PLUGINS.get(device.platform, ()):

@@ -65,7 +65,6 @@ def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
 
 
 def _of_kernels(jaxprs: Sequence[Any]) -> set[int]:
-    """The ids of all jaxprs inside of kernels."""
     kernels = [equation for jaxpr in jaxprs for equation in jaxpr.eqns if is_kernel(equation.primitive.name)]
     waiting = [body for equation in kernels for body in bodies(equation)]
     found: set[int] = set()

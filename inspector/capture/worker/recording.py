@@ -133,12 +133,10 @@ def _program_of(call: Traceable) -> TracedProgram:
 
 
 def _not_one_program(name: str, place: str) -> str:
-    """Say how to see the programs that a function runs, one after the other, with values in between."""
     return f"{name} has no jit of its own; if it runs several programs, see them with: shardscope {place}"
 
 
 def _not_a_step(name: str, place: str) -> str:
-    """Say what to name in place of a function that does not return arrays."""
     return f"{name} returns no arrays: name the function that computes them, or run the script: shardscope {place}"
 
 

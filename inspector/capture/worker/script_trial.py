@@ -125,7 +125,6 @@ def _answer(writing: int, answer: dict[str, Any]) -> NoReturn:
 
 
 def _run(job: dict[str, Any], values: _Values) -> None:
-    """Run the script as `__main__`, or import it as a module of its name."""
     import jax
 
     script = job["script"]
@@ -158,7 +157,6 @@ def _run(job: dict[str, Any], values: _Values) -> None:
 
 
 def _call(request: Request, values: _Values) -> None:
-    """Call the function of a request, with the arguments that the capture finds."""
     import jax
 
     from .inputs.arguments import find_arguments
@@ -178,7 +176,6 @@ def _call(request: Request, values: _Values) -> None:
 
 
 def _valued(leaf: Any, seed: int, number: int) -> Any:
-    """An argument with values, sharded as it says."""
     import jax
 
     from .inputs.arg_spec import concrete, is_abstract

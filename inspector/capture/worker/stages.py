@@ -168,7 +168,6 @@ def _tell_what_differs(topology: Topology, jaxpr: Any, channel: Channel) -> None
 
 @contextmanager
 def _compiler_messages(channel: Channel, workspace: str) -> Iterator[None]:
-    """Send what the compiler writes meanwhile to file descriptor 2 as messages."""
     log = Path(workspace, COMPILER_LOG)
     try:
         with diverted(log):

@@ -284,7 +284,6 @@ def unwrap(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 
 def _is_like_partial(function: Any) -> bool:
-    """Return whether it is a `Partial`, of Python or of a library."""
     return type(function).__name__ == "Partial" and all(
         hasattr(function, name) for name in ("func", "args", "keywords")
     )

@@ -151,10 +151,8 @@ class FirstCall:
 
 
 def _wraps_jit(function: Any) -> bool:
-    return hasattr(function, "__wrapped__") and "jax" in sys.modules and _is_around_jit(function)
-
-
-def _is_around_jit(function: Any) -> bool:
+    if not hasattr(function, "__wrapped__") or "jax" not in sys.modules:
+        return False
     from .callables import is_around_jit
 
     return is_around_jit(function)

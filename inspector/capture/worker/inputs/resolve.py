@@ -172,7 +172,6 @@ def package_root(path: Path) -> Path:
 
 
 def _hint(name: str, owner: Any, place: str) -> str | None:
-    """Return other names that may be meant, a similar one first."""
     return _similar(name, owner) or _local(name, owner, place) or _suggest(name, owner)
 
 

@@ -69,7 +69,6 @@ def check(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], seed: in
 
 
 def _compared(function: Any, given: callables.Arguments, seed: int, bits: int) -> Comparison:
-    """The derivatives of a call in floats of some bits."""
     found = Comparison(seed)
     leaves, tree = jax.tree.flatten(given)
     dtype = np.dtype(f"float{bits}")
@@ -220,7 +219,6 @@ class Comparison:
 
 
 def _wide(leaf: Any, dtype: Any, seed: int, index: int) -> Any:
-    """An argument with values, its floats of a dtype, on the same devices."""
     if is_ref(getattr(leaf, "aval", None)):
         return jax.new_ref(_wide(leaf[...], dtype, seed, index))
     if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):

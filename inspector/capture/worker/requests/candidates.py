@@ -183,7 +183,6 @@ class Requests:
         return tuple(changes)
 
     def _inputs(self) -> Iterator[Candidate]:
-        """All data with its batch over other axes."""
         lowered = self.lowered
         names = [name for name, size in lowered.axes.items() if size > 1]
         for count in range(1, len(names) + 1):
@@ -417,6 +416,5 @@ def _starred(path: str) -> str:
 
 
 def _common(one: str, other: str) -> int:
-    """Return how many last steps two paths share."""
     pairs = zip(reversed(_steps(one)), reversed(_steps(other)), strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))

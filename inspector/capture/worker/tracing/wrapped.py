@@ -174,14 +174,12 @@ def place_of(function: Any) -> Place | None:
 
 
 def _innermost(function: Any) -> Any:
-    """The function in wrappers and partials; None for a cycle."""
     while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
         function = function.func if isinstance(function, functools.partial) else _unwrapped(function)
     return function
 
 
 def _unwrapped(function: Any) -> Any:
-    """Return the function inside of wrappers; None for a cycle."""
     try:
         return inspect.unwrap(function, stop=lambda each: isinstance(each, functools.partial))
     except ValueError:
