@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.experiments.elsewhere import elsewhere, targets_of
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective, Report
+from shardscope.inspector.targets.target import parse_target
 
 SCRIPT = """
 from functools import partial
@@ -60,7 +62,7 @@ def largest_and_more(x):
 def largest_of_gathered(x):
     return jax.lax.top_k(jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P())), 3)
 
-logits = (like((16, 1024), f32, None, "model"),)
+logits = (like((16, 32768), f32, None, ("data", "model")),)
 """
 
 
@@ -122,3 +124,24 @@ def test_a_gather_for_a_call_of_the_cpu_alone_is_named(tmp_path: Path, function:
     gathers = [each for each in compiled(report_of(tmp_path, function, "logits")) if each.kind == "all-gather"]
     assert gathers
     assert {each.cpu_call for each in gathers} == ({"TopK"} if function == "largest" else {""})
+
+
+def test_what_is_sent_elsewhere_is_measured(tmp_path: Path) -> None:
+    """It is what a capture for that target sends; of a program that is the same there, nothing is measured."""
+    pytest.importorskip("libtpu")
+    report, same = (report_of(tmp_path, name, "logits") for name in ("largest", "largest_of_gathered"))
+    request = Request(f"{tmp_path / 'script.py'}:largest", inputs="logits", live=False)
+    found = elsewhere(report, request)
+    assert found is not None
+    assert found.target == "tpu:v5e:2x4"
+    there = compiled(report_of(tmp_path, "largest", "logits", found.target))
+    assert found.cost.bytes == sum(each.step_bytes or 0 for each in there)
+    assert found.cost.bytes < sum(each.step_bytes or 0 for each in compiled(report))
+    assert elsewhere(same, request) is None
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4, 6, 8, 12, 16, 24, 32, 128, 256])
+def test_targets_have_as_many_devices(devices: int) -> None:
+    found = [target for _, target in targets_of(devices)]
+    assert [parse_target(target).devices for target in found] == [devices] * len(found)
+    assert len(found) == 2 or devices.bit_count() > 1
