@@ -280,7 +280,7 @@ CEILINGS = {
     "inspector/evaluate": 3_470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 2000,
-    "inspector/findings": 8_440,
+    "inspector/findings": 8_470,
     "inspector/ir": 1570,
     "inspector/links": 200,
     "inspector/render": 8390,

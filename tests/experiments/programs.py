@@ -323,3 +323,18 @@ if __name__ == "__main__":
         step(jax.device_put(jnp.ones((256, 256)), S("model", "data")), jax.device_put(jnp.ones((64, 256)), S("data")))
 """
 """A weight of explicit type that is gathered over two axes, where one is enough."""
+
+CAST_TWICE = f"""{HEAD}
+def loss(w, x):
+    h = jnp.tanh(x @ w["in"])
+    gate = jnp.tanh(h @ w["gate"])
+    up = h @ w["up"]
+    return jax.lax.psum(jnp.sum((gate * up) @ w["out"]), ("data", "model"))
+
+specs = {{"in": P(), "gate": P(None, "model"), "up": P(None, "model"), "out": P("model")}}
+mapped = jax.shard_map(loss, mesh=mesh, in_specs=(specs, P("data")), out_specs=P())
+step = jax.jit(jax.grad(mapped))
+shapes = {{"in": (16, 64), "gate": (64, 64), "up": (64, 64), "out": (64, 16)}}
+step_inputs = ({{n: A(S(*specs[n]), *shapes[n]) for n in specs}}, A(S("data"), 512, 16))
+"""
+"""A value that two products with sharded weights take: the gradient of each is summed."""

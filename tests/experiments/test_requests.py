@@ -76,12 +76,13 @@ def first_fix(report: Report) -> Finding:
             (programs.PATTERNS, '"up|down"'),
             (programs.LOGICAL, '"batch": "model"'),
             (programs.RANDOM_BITS, "jax_threefry_partitionable"),
+            (programs.CAST_TWICE, "h = jnp"),
             (programs.EXPLICIT, "jax.sharding.reshard(w, P())"),
         ],
         3,
         1,
     ),
-    ids=["cache", "named", "values", "helper", "remat", "patterns", "logical", "random bits", "explicit"],
+    ids=["cache", "named", "values", "helper", "remat", "patterns", "logical", "random bits", "cast twice", "explicit"],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
     """Its bytes are those of the changed program, compiled anew and counted by another reader."""

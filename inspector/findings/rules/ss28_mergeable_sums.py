@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,8 +15,11 @@ from ...dataflow.graph import Output
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...dataflow.meaning import Does
 from ...ir.types import ArrayType
-from ...report import WRITTEN, Collective, Finding, FindingPlace, Report, SourcePosition
+from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...units import known_sum
+from ..fixes.calls import function_around, imports
+from ..fixes.edits import axes_text, wrapped
+from ..fixes.specs import targets_of
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import SUMS, in_hlo, on_another_target, place_in_hlo
 from ..support.compiled_from import sum_compiled_as
@@ -165,9 +169,32 @@ def _of_two(report: Report, first: _Sum, second: _Sum) -> Finding:
             ("added by", second.use.instruction.name),
             *on_another_target(report, "TPU and GPU compilers add first if nothing is in between"),
         ),
-        fixes=advice("add the per-device values, then sum over devices"),
+        fixes=(*_cast_once(report, first, second), *advice("add the per-device values, then sum over devices")),
         saves=_saved(collective, second.type.bytes),
     )
+
+
+def _cast_once(report: Report, first: _Sum, second: _Sum) -> Iterator[Fix]:
+    """Variables that the lines of two sums of a backward pass use, cast to vary once where they are assigned.
+
+    The transpose of each cast is a sum; JAX casts a value of a shard_map wherever it meets what varies.
+    """
+    one, other = first.source.frame, second.source.frame
+    axes = axes_text(tuple(axis.name for axis in second.collective.axes or ()))
+    function = None if other is None else function_around(report.program, other.file, other.line)
+    source = None if other is None else report.program.file(other.file)
+    if second.collective.direction != "backward" or one is None or other is None or function is None or source is None:
+        return
+    cast = "lax.pcast" if imports(source, "lax") else "jax.lax.pcast"
+    names = [
+        {node.id for node in ast.walk(function[1]) if isinstance(node, ast.Name) and node.lineno == frame.line}
+        for frame in (one, other)
+    ]
+    for node in ast.walk(function[1]):
+        for target in targets_of(node):
+            if isinstance(node, ast.Assign) and target.id in names[0] & names[1] and node.lineno < other.line:
+                edits = wrapped((other.file, node.value), f"{cast}(", f", {axes}, to='varying')")
+                yield Fix(f"cast {target.id} to vary over {axes} once: its gradient is then summed once", edits)
 
 
 def _of_sums(firsts: list[_Sum], again: Collective) -> Finding:
@@ -216,5 +243,5 @@ RULE = Rule(
     faulty='total = lax.psum(lax.psum(x, "data"), "model")',
     repaired='total = lax.psum(x, ("data", "model"))',
     check=check,
-    by_hand="the operations between the sums need a person's judgement",
+    tries="a value of a shard_map that is cast to vary where several operations take it, cast once",
 )
