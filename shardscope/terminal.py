@@ -1,13 +1,31 @@
-"""The door to standard output and standard error for all that neither the screen nor rich draws."""
+"""The door to standard output and standard error for all that neither the screen nor a report draws."""
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from shardscope.inspector.capture.output_file import OutputError
 from shardscope.inspector.render.printable import printable, without_commands
+
+Tell = Callable[[str], None]
+
+
+@contextmanager
+def progress(what: str = "", *, quiet: bool = False) -> Iterator[Tell]:
+    """Show `what` is being done, and whatever the function that is given says later; nothing without a terminal."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    # A capture begins before this is imported.
+    from rich.text import Text
+
+    from shardscope.inspector.render.safe_console import SafeConsole
+
+    with SafeConsole(stderr=True).status(Text(f"{what} …" if what else "")) as status:
+        yield lambda text: status.update(Text(f"{text} …"))
 
 
 def show(text: str) -> None:

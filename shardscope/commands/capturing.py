@@ -9,14 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from shardscope.commands.numbers import devices, seconds
-from shardscope.commands.progress import progress
 from shardscope.configuration import Found, configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
 from shardscope.inspector.capture.spawn import CaptureHandle, begin
 from shardscope.samples.catalogue import samples
-from shardscope.terminal import say
+from shardscope.terminal import progress, say
 
 
 def watched(

@@ -28,7 +28,6 @@ from shardscope.commands.capturing import (
     settings_of,
 )
 from shardscope.commands.output import add_output_options, exit_code, reported_last, write_rendered
-from shardscope.commands.progress import progress
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
@@ -42,7 +41,7 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import renderer
 from shardscope.parsers.record import Record
 from shardscope.policies import policy_of
-from shardscope.terminal import say
+from shardscope.terminal import progress, say
 
 
 class Check(Record, frozen=True):

@@ -34,7 +34,6 @@ from shardscope.commands.capturing import (
 )
 from shardscope.commands.numbers import whole
 from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
-from shardscope.commands.progress import progress
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.guardian import run as run_program
 from shardscope.inspector.capture.model import Capture, CaptureError
@@ -50,7 +49,7 @@ from shardscope.inspector.render.renderers import renderer
 from shardscope.inspector.render.validated_pair import pair_lines
 from shardscope.parsers.record import Record
 from shardscope.policies import policy_of
-from shardscope.terminal import say
+from shardscope.terminal import progress, say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

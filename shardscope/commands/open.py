@@ -18,13 +18,13 @@ from shardscope.commands.output import (
     write_report,
     write_stage,
 )
-from shardscope.commands.progress import progress
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.traces.read import is_trace, read_trace
 from shardscope.policies import policy_of
+from shardscope.terminal import progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,6 @@ from shardscope.commands.output import (
     write_report,
     write_stage,
 )
-from shardscope.commands.progress import progress
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save
@@ -36,7 +35,7 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
 from shardscope.policies import policy_of
-from shardscope.terminal import say
+from shardscope.terminal import progress, say
 
 
 def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> ExitCode:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from shardscope.commands.capturing import add_capture_options, complain, request_of, settings_of, watched
 from shardscope.commands.numbers import seconds
 from shardscope.commands.output import exit_code, write_result
-from shardscope.commands.progress import progress
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.spawn import begin
+from shardscope.terminal import progress
 
 KEEP = ("params", "mesh")
 

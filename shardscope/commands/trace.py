@@ -23,7 +23,6 @@ from threading import Event
 
 from shardscope.commands.numbers import devices
 from shardscope.commands.output import add_finding_options, add_output_options, chosen_format
-from shardscope.commands.progress import progress
 from shardscope.commands.trace_folder import folder_of
 from shardscope.commands.trace_view import Again, show
 from shardscope.commands.tracing import command_of, processes, steps, traced_as_processes, traced_with_enough_devices
@@ -34,6 +33,7 @@ from shardscope.inspector.capture.tracing import run_traced
 from shardscope.inspector.traces.propagated import keep_propagated
 from shardscope.inspector.traces.read import read_trace
 from shardscope.inspector.traces.trace import Trace
+from shardscope.terminal import progress
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
