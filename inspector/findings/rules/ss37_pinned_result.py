@@ -55,7 +55,7 @@ def _found(report: Report, pinned: list[Pair]) -> Finding:
     return finding(
         RULE,
         FindingPlace(f"output {output.name}", output.source, output.stage, output.span),
-        f"{names} {asked} {output.requested}: {argument.name} is sharded as {argument.spec}",
+        f"{names} {asked} P(): {argument.name} is sharded as {argument.spec}",
         confidence="likely",
         subject=output.name,
         axes=argument.sharding.sharded,
