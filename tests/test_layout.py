@@ -293,7 +293,7 @@ CEILINGS = {
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3760,
+    "shardscope": 3795,
     "tui": 7250,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""

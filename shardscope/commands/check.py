@@ -27,7 +27,7 @@ from shardscope.commands.capturing import (
     request_of,
     settings_of,
 )
-from shardscope.commands.output import add_output_options, exit_code, reported_last, write_rendered
+from shardscope.commands.output import add_output_options, exit_code, output_of, reported_last, write_rendered
 from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> ExitCode:
                     _update(check.golden, verdict)
             verdicts.append(verdict)
         _, render = renderer(options.format, "verdicts")
-        write_rendered(render, verdicts, options)
+        write_rendered(render, verdicts, output_of(options))
     return max(code, ExitCode.DONE if all(verdict.passed for verdict in verdicts) else ExitCode.FINDINGS)
 
 

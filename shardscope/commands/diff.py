@@ -33,7 +33,7 @@ from shardscope.commands.capturing import (
     settings_of,
 )
 from shardscope.commands.numbers import whole
-from shardscope.commands.output import add_output_options, chosen_format, exit_code, write_rendered
+from shardscope.commands.output import Output, add_output_options, exit_code, output_of, write_rendered
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.guardian import run as run_program
 from shardscope.inspector.capture.model import Capture, CaptureError
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> ExitCode:
         before=_titled(found.before, [*filter(None, [options.git]), *options.with_a]),
         after=_titled(found.after, options.with_b),
     )
-    write_diff(found, options)
+    write_diff(found, output_of(options))
     is_wrong = options.validate and _validated(one, other)
     return ExitCode.FINDINGS if is_wrong or (options.exit_code and found.communication_differs) else ExitCode.DONE
 
@@ -141,7 +141,7 @@ def _of_pass(options: argparse.Namespace) -> ExitCode:
         listed = ", ".join(f"{number} {each.name} ({each.pipeline})" for number, each in enumerate(changes, 1))
         how_many = f"{len(named)} passes are" if named else "no pass that changes communication is"
         raise CaptureError(f"{how_many} called {options.pass_name!r}; by number: {listed or 'none'}")
-    write_diff(named[0].diff, options)
+    write_diff(named[0].diff, output_of(options))
     return ExitCode.FINDINGS if options.exit_code and named[0].diff.communication_differs else ExitCode.DONE
 
 
@@ -152,16 +152,15 @@ def _request(options: argparse.Namespace, function: str, side: str) -> Request:
     return request_of(options, function, found, target=target, python=python, overrides=overrides, live=options.live)
 
 
-def write_diff(found: Diff, options: argparse.Namespace) -> None:
-    """In the format that the options ask for."""
-    format = chosen_format(options)
-    if format == "tui":
+def write_diff(found: Diff, output: Output) -> None:
+    """Show a diff on the screen, or write it."""
+    if output.format == "tui":
         from shardscope.tui.app import show_diff
 
         show_diff(found)
         return
-    _, render = renderer(format, "diff")
-    write_rendered(render, found, options)
+    _, render = renderer(output.format, "diff")
+    write_rendered(render, found, output)
 
 
 def _at_revision(request: Request, given: str, revision: str, stack: ExitStack) -> Request:

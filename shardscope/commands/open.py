@@ -9,21 +9,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shardscope.commands.output import (
-    add_finding_options,
-    add_output_options,
-    after_screen,
-    chosen_format,
-    failed,
-    write_report,
-    write_stage,
-)
+from shardscope.commands.job import job_of
+from shardscope.commands.output import add_finding_options, add_output_options, after_screen, write_report, write_stage
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.traces.read import is_trace, read_trace
-from shardscope.policies import policy_of
 from shardscope.terminal import progress
 
 
@@ -41,21 +33,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> ExitCode:
     """Load, and show."""
     settings = configuration_above(Path())
-    policy = policy_of(settings, options.select, options.ignore, options.strict)
+    job = job_of(options, settings)
     if is_trace(Path(options.path)):
         from shardscope.commands.trace_view import show as show_trace
 
-        return show_trace(read_trace(Path(options.path)), options.module, options)
+        return show_trace(read_trace(Path(options.path)), options.module, job)
     with progress(f"reading {options.path}", quiet=options.quiet):
         capture = load(options.path, options.module, options.python or settings.python)
-    if options.stage is not None:
-        return write_stage(capture, options)
-    format = chosen_format(options)
-    if format == "tui":
+    if job.output.stage is not None:
+        return write_stage(capture, job.output)
+    if job.output.format == "tui":
         from shardscope.tui.app import show
 
-        show(capture, policy)
+        show(capture, job.policy)
         return after_screen(capture)
     with progress("analyzing", quiet=options.quiet):
-        report = inspect(capture, policy)
-    return failed(write_report(report, format, options), report, options, settings)
+        report = inspect(capture, job.policy)
+    return job.status(write_report(report, job.output), report)

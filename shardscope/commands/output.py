@@ -1,4 +1,4 @@
-"""Options of the commands that show a report: which findings, and how a result is written."""
+"""Options of the commands that show a result, and its way to the screen, a terminal or a file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, get_args
 
 from shardscope.commands.numbers import whole
-from shardscope.configuration import Found, Severity
+from shardscope.configuration import Severity
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import STAGES, Capture, CaptureError, Failure
 from shardscope.inspector.capture.output_file import OutputError, written
 from shardscope.inspector.render.printable import without_commands
 from shardscope.inspector.render.renderers import SECTIONS, Kind, formats, renderer
+from shardscope.parsers.record import Record
 from shardscope.terminal import say, write
 from shardscope.version import __version__
 
@@ -74,14 +75,35 @@ def _sections(text: str) -> tuple[str, ...]:
     return names
 
 
-def chosen_format(options: argparse.Namespace) -> str:
-    """Return the format of the options: the screen, if there is one and no format is given."""
-    if options.format is not None:
-        return str(options.format)
-    is_report = not getattr(options, "details", ()) and getattr(options, "stage", None) is None
-    is_on_screen = is_report and options.output is None and not options.quiet
+class Output(Record, frozen=True):
+    """The format of a result, `tui` for the screen, and the file that it goes to, None for standard output.
+
+    `details` are the sections of a report that are shown in full, `stage` the one whose text is written in its place.
+    `around` counts the changes whose text is shown. With `quiet` only a file is written.
+    """
+
+    format: str
+    file: str | None = None
+    quiet: bool = False
+    details: tuple[str, ...] = ()
+    stage: str | None = None
+    around: int = 0
+
+    @property
+    def is_document(self) -> bool:
+        """True of what programs read on standard output, to which nothing else may be written."""
+        return self.format not in ("text", "tui") and self.file is None
+
+
+def output_of(options: argparse.Namespace) -> Output:
+    """The output that the options ask for: the screen, if there is one and no format is given."""
+    given = vars(options)
+    details, stage, file, quiet = tuple(given.get("details", ())), *map(given.get, ("stage", "output", "quiet"))
+    is_on_screen = not details and stage is None and file is None and not quiet
     is_on_screen = is_on_screen and os.environ.get("TERM") not in ("dumb", "unknown")
-    return "tui" if is_on_screen and sys.stdout.isatty() and sys.stdin.isatty() else "text"
+    usual = "tui" if is_on_screen and sys.stdout.isatty() and sys.stdin.isatty() else "text"
+    file = None if file == "-" else file
+    return Output(options.format or usual, file, bool(quiet), details, stage, given.get("around", 0))
 
 
 def prepare_output(format: str) -> None:
@@ -91,30 +113,30 @@ def prepare_output(format: str) -> None:
         import shardscope.inspector.render.safe_console  # noqa: F401
 
 
-def write_report(report: Report, format: str, options: argparse.Namespace, begun: Report | None = None) -> ExitCode:
+def write_report(report: Report, output: Output, begun: Report | None = None) -> ExitCode:
     """Write a report, and return how its capture went; `begun` is what `write_beginning` wrote of it."""
-    kind, render = renderer(format, "report", "reports")
-    write_rendered(render, report if kind == "report" else (report,), options, begun=begun)
-    return _told(report.capture, options)
+    kind, render = renderer(output.format, "report", "reports")
+    write_rendered(render, report if kind == "report" else (report,), output, begun=begun)
+    return _told(report.capture, output)
 
 
-def write_beginning(report: Report, options: argparse.Namespace) -> None:
+def write_beginning(report: Report, output: Output) -> None:
     """Write of a text report what is known while the function still runs."""
     from shardscope.inspector.render.text import print_beginning
 
-    write_rendered(print_beginning, report, options)
+    write_rendered(print_beginning, report, output)
 
 
-def write_comparison(comparison: Comparison, format: str, options: argparse.Namespace) -> ExitCode:
+def write_comparison(comparison: Comparison, output: Output) -> ExitCode:
     """Write reports of several targets side by side, and return how the captures went: as the worst of them did."""
-    kind, render = renderer(format, "comparison", "reports")
-    write_rendered(render, comparison if kind == "comparison" else comparison.reports, options)
-    return max(_told(report.capture, options) for report in comparison.reports)
+    kind, render = renderer(output.format, "comparison", "reports")
+    write_rendered(render, comparison if kind == "comparison" else comparison.reports, output)
+    return max(_told(report.capture, output) for report in comparison.reports)
 
 
-def _told(capture: Capture, options: argparse.Namespace) -> ExitCode:
+def _told(capture: Capture, output: Output) -> ExitCode:
     """Return how a capture went; in words too, where the report that has them is in a file, or nowhere."""
-    return after_screen(capture) if options.quiet or options.output not in (None, "-") else exit_code(capture)
+    return after_screen(capture) if output.quiet or output.file is not None else exit_code(capture)
 
 
 def after_screen(capture: Capture) -> ExitCode:
@@ -135,20 +157,12 @@ def exit_code(capture: Capture) -> ExitCode:
             return ExitCode.DONE if capture.damage is None else ExitCode.UNREADABLE_INPUT
 
 
-def write_rendered(render: Callable[..., Any], subject: object, options: argparse.Namespace, **given: object) -> None:
-    """Write what a renderer makes of a subject; text in the terminal's colours, or plain in a file or a pipe.
-
-    With `--quiet` only a file is written.
-    """
-    output = None if options.output == "-" else options.output
-    if options.quiet and output is None:
+def write_rendered(render: Callable[..., Any], subject: object, output: Output, **given: object) -> None:
+    """Write what a renderer makes of a subject; text in the terminal's colours, or plain in a file or a pipe."""
+    if output.quiet and output.file is None:
         return
     taken = signature(render).parameters
-    offered = {
-        "version": __version__,
-        **{name: getattr(options, name, None) for name in ("around", "details")},
-        **given,
-    }
+    offered = {"version": __version__, "around": output.around, "details": output.details, **given}
     render_it = partial(render, subject, **{name: value for name, value in offered.items() if name in taken})
     if "console" not in taken:
         made = render_it()
@@ -158,7 +172,7 @@ def write_rendered(render: Callable[..., Any], subject: object, options: argpars
 
     from shardscope.inspector.render.safe_console import SafeConsole
 
-    if output is None and sys.stdout.isatty():
+    if output.file is None and sys.stdout.isatty():
         render_it(console=SafeConsole(highlight=False))
         return
     text = StringIO()
@@ -167,8 +181,8 @@ def write_rendered(render: Callable[..., Any], subject: object, options: argpars
     write_result(without_commands(lines).encode(), output)
 
 
-def write_stage(capture: Capture, options: argparse.Namespace) -> ExitCode:
-    """Write the text of the stage of `--stage`, in place of a report, and return how its capture went.
+def write_stage(capture: Capture, output: Output) -> ExitCode:
+    """Write the text of a stage, in place of a report, and return how its capture went.
 
     Raises:
         CaptureError: the capture ended well, and does not have it.
@@ -176,22 +190,23 @@ def write_stage(capture: Capture, options: argparse.Namespace) -> ExitCode:
     from shardscope.inspector.ir.program import Program
 
     program = Program(capture)
-    stage = program.stage(options.stage)
+    stage = program.stage(output.stage or "")
     if stage is not None:
-        write_rendered(lambda stage: without_commands(stage.text.text()), stage, options)
+        write_rendered(lambda stage: without_commands(stage.text.text()), stage, output)
     elif capture.failure is None:
         recorded = ", ".join(each.name for each in program.stages) or "none"
-        raise CaptureError(f"there is no stage {options.stage} in this capture; recorded: {recorded}")
+        raise CaptureError(f"there is no stage {output.stage} in this capture; recorded: {recorded}")
     return after_screen(capture)
 
 
-def write_result(data: bytes, output: str | None) -> None:
+def write_result(data: bytes, output: Output) -> None:
     """Write to a file, or to standard output, which also gets what a file turns out not to take."""
-    if output is None:
-        write(data)
+    if output.file is None:
+        if not output.quiet:
+            write(data)
         return
     try:
-        with written(output) as file:
+        with written(output.file) as file:
             file.write(data)
     except OutputError:
         if sys.stdout is not None:
@@ -247,22 +262,3 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
         " run again with edits, unless this is 0",
     )
     parser.add_argument("--verify", action="store_true", help="try all changes, however long it takes")
-
-
-def trial_seconds(options: argparse.Namespace, found: Found) -> float | None:
-    """Return the seconds for which changes are tried; None for as many as the compilation took."""
-    if options.try_for is not None:
-        return float(options.try_for)
-    return float(MAX_TRIAL_S) if options.verify or found.configuration.verify else None
-
-
-def failed(code: ExitCode, report: Report, options: argparse.Namespace, found: Found) -> ExitCode:
-    """Return the exit code with findings; earlier problems take precedence."""
-    strict = options.strict or found.configuration.strict
-    least = options.fail_on or found.configuration.fail_on or ("error" if strict else None)
-    if code is not ExitCode.DONE or least is None:
-        return code
-    if not all(report.could_be_read(stage.name) for stage in report.program.stages):
-        return ExitCode.UNREADABLE_INPUT
-    bad = SEVERITIES[: SEVERITIES.index(least) + 1]
-    return ExitCode.FINDINGS if any(each.severity in bad for each in report.findings) else code

@@ -16,7 +16,7 @@ import argparse
 import sys
 
 from shardscope.commands.numbers import devices, seconds
-from shardscope.commands.output import FAILED, add_output_options, chosen_format, write_rendered
+from shardscope.commands.output import FAILED, add_output_options, output_of, write_rendered
 from shardscope.commands.trace_folder import folder_of
 from shardscope.commands.tracing import command_of, processes, steps, traced_as_processes
 from shardscope.exit_code import ExitCode
@@ -57,19 +57,28 @@ def run(options: argparse.Namespace) -> ExitCode:
     if options.match is None and (options.steps is not None or options.no_run):
         raise CaptureError("--steps and --no-run need one program: name it with --match")
     recorded = TraceOptions(options.match, options.steps, not options.no_run, "cpu", shallow=True)
-    format = chosen_format(options)
-    stdout = sys.stderr.buffer if format not in ("text", "tui") and options.output in (None, "-") else None
+    output = output_of(options)
+    stdout = sys.stderr.buffer if output.is_document else None
     with folder_of(options.folder) as folder:
         trace = traced_as_processes(
-            command, folder, recorded, options, stdout, skew=SKEW_S, at_rest=False, timeout=options.timeout
+            command,
+            folder,
+            recorded,
+            options.processes,
+            options.devices,
+            stdout,
+            quiet=output.quiet,
+            skew=SKEW_S,
+            at_rest=False,
+            timeout=options.timeout,
         )
         found = compare_ranks(trace, options.processes)
-        if format == "tui":
+        if output.format == "tui":
             from shardscope.tui.app import show_ranks
 
             show_ranks(trace, found)
         else:
-            write_rendered(renderer(format, "ranks")[1], (trace, found), options)
+            write_rendered(renderer(output.format, "ranks")[1], (trace, found), output)
     if found.divergences:
         return ExitCode.FINDINGS
     if trace.status:

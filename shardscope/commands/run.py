@@ -127,10 +127,10 @@ def run(options: argparse.Namespace) -> ExitCode:
     first = begin(requests[0])
     # What shows a capture takes as long to import as Python and JAX do to start, which the capture does meanwhile.
     from shardscope.commands import show
+    from shardscope.commands.job import job_of
 
-    if len(requests) == 1:
-        return show.one(first, options, settings)
-    return show.several(chain([first], map(begin, requests[1:])), options, settings)
+    job = job_of(options, settings)
+    return show.one(first, job) if len(requests) == 1 else show.several(chain([first], map(begin, requests[1:])), job)
 
 
 def _targets(options: argparse.Namespace, settings: Found) -> Sequence[str]:

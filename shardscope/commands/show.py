@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
 from collections.abc import Iterable
@@ -11,65 +10,55 @@ from pathlib import Path
 from typing import NoReturn
 
 from shardscope.commands.capturing import watched
+from shardscope.commands.job import Job
 from shardscope.commands.output import (
     after_screen,
-    chosen_format,
-    failed,
     prepare_output,
     reported_last,
-    trial_seconds,
     write_beginning,
     write_comparison,
     write_report,
     write_stage,
 )
-from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.propagation import is_explained
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import CaptureHandle
-from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
-from shardscope.policies import policy_of
 from shardscope.terminal import progress, say
 
 
-def one(begun: CaptureHandle, options: argparse.Namespace, settings: Found) -> ExitCode:
+def one(begun: CaptureHandle, job: Job) -> ExitCode:
     """Show one capture, keep it if that is wanted, and return how it went."""
-    began = time.time()
-    if options.stage is not None:
-        last = watched(begun, quiet=options.quiet)
+    began, output = time.time(), job.output
+    if output.stage is not None:
+        last = watched(begun, quiet=output.quiet)
         with ExitStack() as stack:
-            _keep(last, options.save, stack)
-            return write_stage(last, options)
-    policy = policy_of(settings, options.select, options.ignore, options.strict)
-    format = chosen_format(options)
-    if format == "tui":
+            _keep(last, job.save, stack)
+            return write_stage(last, output)
+    if output.format == "tui":
         from shardscope.tui.app import show_live
 
-        last = show_live(begun, policy, seconds=trial_seconds(options, settings), watch=options.watch)
+        last = show_live(begun, job.policy, seconds=job.seconds, watch=job.watch)
     else:
-        is_text = format == "text" and options.output in (None, "-")
-        program, beginning = _analyzed(begun, policy, options, is_shown=is_text)
+        program, beginning = _analyzed(begun, job)
         last = program.capture
     with ExitStack() as stack:
-        _keep(last, options.save, stack)
-        if format == "tui":
+        _keep(last, job.save, stack)
+        if output.format == "tui":
             return after_screen(last)
-        report = _report(program, begun.request, policy, options, settings)
-        code = failed(write_report(report, format, options, beginning), report, options, settings)
-        if options.watch:
-            _watch(report, begun.request, began, policy, options, settings)
+        report = _report(program, begun.request, job)
+        code = job.status(write_report(report, output, beginning), report)
+        if job.watch:
+            _watch(report, begun.request, began, job)
         return code
 
 
-def _watch(
-    shown: Report, request: Request, began: float, policy: Policy, options: argparse.Namespace, settings: Found
-) -> NoReturn:
+def _watch(shown: Report, request: Request, began: float, job: Job) -> NoReturn:
     """Write the report again whenever a file of the program is saved, until a signal comes.
 
     While the program is broken, the report before stays the last one.
@@ -83,29 +72,28 @@ def _watch(
     while True:
         while loop.changed() is None:
             time.sleep(PERIOD_S)
-        capture = watched(loop.begin(), quiet=options.quiet)
+        capture = watched(loop.begin(), quiet=job.output.quiet)
         loop.learn(capture)
         if capture.failure is not None and shown.capture.complete:
             say(f"shardscope: {capture.failure.message}\nshardscope: stale: the report before the edit")
             continue
-        report = _report(capture, request, policy, options, settings)
-        write_report(report, chosen_format(options), options)
+        report = _report(capture, request, job)
+        write_report(report, job.output)
         loop.learn(capture, files_of(report))
         with suppress(CaptureError):  # they have no stage in common
             say(f"shardscope: since the run before: {headline(diff(shown, report))}")
         shown = report
 
 
-def _analyzed(
-    begun: CaptureHandle, policy: Policy, options: argparse.Namespace, *, is_shown: bool
-) -> tuple[Program, Report | None]:
+def _analyzed(begun: CaptureHandle, job: Job) -> tuple[Program, Report | None]:
     """Capture a program, and analyze much of it while the compiler and the function still run.
 
     The report is that of the compiled program, whose beginning was written before the function was run; None where it
     was not.
     """
-    program, report = Program(Capture()), None
-    prepare_output(chosen_format(options))
+    program, report, output = Program(Capture()), None, job.output
+    is_shown = output.format == "text" and output.file is None
+    prepare_output(output.format)
 
     def grows(capture: Capture) -> bool:
         is_compiling = capture.progress is not None and capture.progress.phase == "compile"
@@ -113,14 +101,14 @@ def _analyzed(
         return _runs(capture) or (is_compiling and is_more)
 
     while not _runs(program.capture):
-        program = program.grown(watched(begun, quiet=options.quiet, until=grows))
+        program = program.grown(watched(begun, quiet=output.quiet, until=grows))
         if program.capture.complete or program.capture.failure is not None:
             return program, None
-        with progress("analyzing", quiet=options.quiet):
-            report = inspect(program, policy)
+        with progress("analyzing", quiet=output.quiet):
+            report = inspect(program, job.policy)
     if is_shown and report is not None:
-        write_beginning(report, options)
-    return program.grown(watched(begun, quiet=options.quiet)), report if is_shown else None
+        write_beginning(report, output)
+    return program.grown(watched(begun, quiet=output.quiet)), report if is_shown else None
 
 
 def _runs(capture: Capture) -> bool:
@@ -128,30 +116,29 @@ def _runs(capture: Capture) -> bool:
     return capture.progress is not None and capture.progress.phase == "run" and is_explained(capture)
 
 
-def several(captures: Iterable[CaptureHandle], options: argparse.Namespace, settings: Found) -> ExitCode:
+def several(captures: Iterable[CaptureHandle], job: Job) -> ExitCode:
     """Show one capture for each target, their collectives side by side; without a screen, one after the other."""
-    policy = policy_of(settings, options.select, options.ignore, options.strict)
-    format = chosen_format(options)
-    if format == "tui":
+    is_on_screen = job.output.format == "tui"
+    if is_on_screen:
         from shardscope.tui.app import show_targets
 
         at_once = list(captures)
-        done = [(begun.request, last) for begun, last in zip(at_once, show_targets(at_once, policy), strict=True)]
+        done = [(begun.request, last) for begun, last in zip(at_once, show_targets(at_once, job.policy), strict=True)]
     else:
-        done = [(begun.request, watched(begun, quiet=options.quiet)) for begun in captures]
+        done = [(begun.request, watched(begun, quiet=job.output.quiet)) for begun in captures]
     with ExitStack() as stack:
         for request, last in done:
-            path = None if options.save is None else Path(options.save)
+            path = None if job.save is None else Path(job.save)
             word = re.sub(r"[^A-Za-z0-9]+", "-", request.target)
             _keep(last, None if path is None else path.with_stem(f"{path.stem}.{word}"), stack)
-        if format == "tui":
+        if is_on_screen:
             return ExitCode.DONE
-        reports = tuple(_report(last, request, policy, options, settings) for request, last in done)
+        reports = tuple(_report(last, request, job) for request, last in done)
         from shardscope.inspector.diff.targets import compare
 
         comparison = compare(tuple(request.target for request, _ in done), reports)
-        code = write_comparison(comparison, format, options)
-        return max(failed(code, report, options, settings) for report in reports)
+        code = write_comparison(comparison, job.output)
+        return max(job.status(code, report) for report in reports)
 
 
 def _keep(last: Capture, path: str | Path | None, stack: ExitStack) -> None:
@@ -160,14 +147,12 @@ def _keep(last: Capture, path: str | Path | None, stack: ExitStack) -> None:
             save(last, path)
 
 
-def _report(
-    last: Capture | Program, request: Request, policy: Policy, options: argparse.Namespace, settings: Found
-) -> Report:
-    with progress("analyzing", quiet=options.quiet) as tell:
-        report, seconds = inspect(last, policy), trial_seconds(options, settings)
-        if seconds == 0:
+def _report(last: Capture | Program, request: Request, job: Job) -> Report:
+    with progress("analyzing", quiet=job.output.quiet) as tell:
+        report = inspect(last, job.policy)
+        if job.seconds == 0:
             return report
         # What explains a failure and tries fixes takes long to import, and few captures need it.
         from shardscope.inspector.trace_errors.explain import explained_or_tried
 
-        return explained_or_tried(report, request, policy, seconds=seconds, tell=tell)
+        return explained_or_tried(report, request, job.policy, seconds=job.seconds, tell=tell)

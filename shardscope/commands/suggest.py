@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from shardscope.commands.capturing import add_capture_options, complain, request_of, settings_of, watched
 from shardscope.commands.numbers import seconds
-from shardscope.commands.output import exit_code, write_result
+from shardscope.commands.output import exit_code, output_of, write_result
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.spawn import begin
 from shardscope.terminal import progress
@@ -62,11 +62,10 @@ def run(options: argparse.Namespace) -> ExitCode:
         found = suggested(capture, request, options.seconds, options.keep, tell)
     from shardscope.inspector.render.suggestions import suggestions_text, suggestions_to_json
 
-    output = None if options.output == "-" else options.output
-    if options.format == "json":
+    output = output_of(options)
+    if output.format == "json":
         text = json.dumps(suggestions_to_json(found), indent=2) + "\n"
     else:
         text = "".join(f"{line}\n" for line in suggestions_text(found))
-    if not options.quiet or output is not None:
-        write_result(text.encode(), output)
+    write_result(text.encode(), output)
     return ExitCode.DONE

@@ -21,11 +21,13 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
+from shardscope.commands.job import job_of
 from shardscope.commands.numbers import devices
-from shardscope.commands.output import add_finding_options, add_output_options, chosen_format
+from shardscope.commands.output import add_finding_options, add_output_options
 from shardscope.commands.trace_folder import folder_of
 from shardscope.commands.trace_view import Again, show
 from shardscope.commands.tracing import command_of, processes, steps, traced_as_processes, traced_with_enough_devices
+from shardscope.configuration import configuration_above
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions
@@ -68,13 +70,17 @@ def run(options: argparse.Namespace) -> int:
     is_local = options.devices is None and options.processes is None and not options.abstract
     target = options.target or ("local" if is_local else "cpu")
     recorded = TraceOptions(options.match, options.steps, not options.no_run, target, abstract=options.abstract)
-    is_document = chosen_format(options) not in ("text", "tui") and options.output in (None, "-")
+    job = job_of(options, configuration_above(Path()))
     with folder_of(options.folder) as folder:
-        stdout = sys.stderr.buffer if is_document else None
+        stdout = sys.stderr.buffer if job.output.is_document else None
         if options.processes is not None:
-            trace = traced_as_processes(command, folder, recorded, options, stdout)
+            trace = traced_as_processes(
+                command, folder, recorded, options.processes, options.devices, stdout, quiet=options.quiet
+            )
         else:
-            trace = traced_with_enough_devices(command, folder, recorded, options, stdout)
+            may_repeat = options.devices is None and options.target is None and user_devices(os.environ) is None
+            first = replace(recorded, may_repeat=may_repeat)
+            trace = traced_with_enough_devices(command, folder, first, options.devices, stdout, quiet=options.quiet)
         if options.folder is not None:
             keep_propagated(trace, command[0])
         if trace.status and options.match is None and not options.no_explain:
@@ -83,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             with progress("explaining the error", quiet=options.quiet) as tell:
                 trace = explained_trace(trace, options.devices, tell)
         again = _again(command, recorded, trace) if options.processes is None else None
-        code = show(trace, options.match, options, python=command[0], foreign=False, again=again)
+        code = show(trace, options.match, job, python=command[0], foreign=False, again=again)
         return _status(trace) or code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,8 +10,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event
 
-from shardscope.commands.output import after_screen, chosen_format, failed, write_rendered, write_report, write_stage
-from shardscope.configuration import configuration_above
+from shardscope.commands.job import Job
+from shardscope.commands.output import after_screen, write_rendered, write_report, write_stage
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import Capture, CaptureError, Message
 from shardscope.inspector.capture.protocol.events import Progress
@@ -22,7 +21,6 @@ from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import formats, renderer
 from shardscope.inspector.traces.propagated import capture_of
 from shardscope.inspector.traces.trace import Program, Trace
-from shardscope.policies import policy_of
 
 Again = Callable[[Path, str, Event], Trace]
 """Runs the command once more into a folder, until the program of this id is lowered; ends early at the event."""
@@ -31,7 +29,7 @@ Again = Callable[[Path, str, Event], Trace]
 def show(
     trace: Trace,
     wanted: str | None,
-    options: argparse.Namespace,
+    job: Job,
     *,
     python: str | None = None,
     foreign: bool = True,
@@ -41,35 +39,33 @@ def show(
 
     A trace is `foreign` unless this process has made it.
     """
-    format = chosen_format(options)
-    settings = configuration_above(Path())
-    policy = policy_of(settings, options.select, options.ignore, options.strict)
-    if wanted is None and format == "tui":
+    output = job.output
+    if wanted is None and output.format == "tui":
         from shardscope.tui.app import show_trace
 
-        show_trace(trace, lambda program: Captures(program, python, foreign, again), policy)
+        show_trace(trace, lambda program: Captures(program, python, foreign, again), job.policy)
         return ExitCode.DONE
     if wanted is None:
-        if options.stage is not None:
+        if output.stage is not None:
             raise CaptureError("--stage needs one program: name it")
-        if format not in formats("trace"):
+        if output.format not in formats("trace"):
             raise CaptureError(f"a list of programs is shown as {' or '.join(formats('trace'))}; or name one program")
-        write_rendered(renderer(format, "trace")[1], trace, options)
+        write_rendered(renderer(output.format, "trace")[1], trace, output)
         return ExitCode.DONE
     shown, *others = _matching(trace, wanted)
     if others:
         names = ", ".join(trace.id_of(program) for program in others)
         print(printable(f"shardscope: showing {trace.id_of(shown)}; others: {names}"), file=sys.stderr)
     capture = replace(capture_of(shown, python), foreign=foreign)
-    if options.stage is not None:
-        return write_stage(capture, options)
-    if format == "tui":
+    if output.stage is not None:
+        return write_stage(capture, output)
+    if output.format == "tui":
         from shardscope.tui.app import show as show_capture
 
-        show_capture(capture, policy)
+        show_capture(capture, job.policy)
         return after_screen(capture)
-    report = inspect(capture, policy)
-    return failed(write_report(report, format, options), report, options, settings)
+    report = inspect(capture, job.policy)
+    return job.status(write_report(report, output), report)
 
 
 @dataclass

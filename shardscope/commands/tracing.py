@@ -15,7 +15,6 @@ from typing import IO
 from shardscope.commands.live_list import live_list
 from shardscope.commands.numbers import whole
 from shardscope.configuration import configuration_above
-from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.interpreter import interpreter_with_jax
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
@@ -33,19 +32,24 @@ MAX_LINES = 12
 
 
 def traced_with_enough_devices(
-    command: Sequence[str], folder: Path, recorded: TraceOptions, options: argparse.Namespace, stdout: IO[bytes] | None
+    command: Sequence[str],
+    folder: Path,
+    recorded: TraceOptions,
+    devices: int | None,
+    stdout: IO[bytes] | None,
+    *,
+    quiet: bool = False,
 ) -> Trace:
-    """Run a command; once more on fake devices, if it fails for want of devices."""
-    first = replace(recorded, may_repeat=_may_repeat(options))
-    with live_list(folder, command, quiet=options.quiet):
-        trace = _traced(command, folder, first, options.devices, stdout)
-    if (wanted := _wanted_devices(trace, options)) is None:
+    """Run a command; once more on fake devices, if it fails for want of devices and may be repeated."""
+    with live_list(folder, command, quiet=quiet):
+        trace = _traced(command, folder, recorded, devices, stdout)
+    if not recorded.may_repeat or (wanted := _wanted_devices(trace)) is None:
         return trace
     print(f"shardscope: the script needs {wanted} devices: running it again on fake ones", file=sys.stderr)
     for process in folder.glob(f"*/{EVENTS_FILE}"):
         shutil.rmtree(process.parent)
-    with live_list(folder, command, quiet=options.quiet):
-        return _traced(command, folder, replace(recorded, target="cpu"), wanted, stdout)
+    with live_list(folder, command, quiet=quiet):
+        return _traced(command, folder, replace(recorded, target="cpu", may_repeat=False), wanted, stdout)
 
 
 def _traced(
@@ -59,9 +63,11 @@ def traced_as_processes(
     command: Sequence[str],
     folder: Path,
     recorded: TraceOptions,
-    options: argparse.Namespace,
+    processes: int,
+    devices: int | None,
     stdout: IO[bytes] | None,
     *,
+    quiet: bool = False,
     skew: float = 0.0,
     at_rest: bool = True,
     timeout: float | None = None,
@@ -70,12 +76,12 @@ def traced_as_processes(
 
     What others than the first print is shown if they failed.
     """
-    devices = devices_of_each(options.processes, options.devices, recorded.target)
-    recorded = replace(recorded, processes=options.processes, compare=True, skew=skew)
+    of_each = devices_of_each(processes, devices, recorded.target)
+    recorded = replace(recorded, processes=processes, compare=True, skew=skew)
     watch = RankWatch(folder, at_rest=at_rest)
-    with live_list(folder, command, quiet=options.quiet):
-        have_ended = partial(watch.have_ended, options.processes)
-        ended = run_processes(command, folder, recorded, devices, stdout, watch.why_to_end, timeout, have_ended)
+    with live_list(folder, command, quiet=quiet):
+        have_ended = partial(watch.have_ended, processes)
+        ended = run_processes(command, folder, recorded, of_each, stdout, watch.why_to_end, timeout, have_ended)
     for rank, status in enumerate(ended.statuses):
         if rank and status:
             lines = output_file(folder, rank).read_text(errors="replace").splitlines()[-MAX_LINES:]
@@ -83,19 +89,13 @@ def traced_as_processes(
     return replace(read_trace(folder, command, ended.status, ended.seconds), ended=ended.why)
 
 
-def _wanted_devices(trace: Trace, options: argparse.Namespace) -> int | None:
+def _wanted_devices(trace: Trace) -> int | None:
     """The fake devices on which the script is to run again: where it failed on a CPU at once, for want of devices."""
-    if not _may_repeat(options):
-        return None
     if not trace.processes or any(not program.compiled.internal for program in trace.programs):
         return None
     if any(process.backend is None or process.backend.platform != "cpu" for process in trace.processes):
         return None
     return max((process.wanted_devices or 0 for process in trace.processes), default=0) or None
-
-
-def _may_repeat(options: argparse.Namespace) -> bool:
-    return options.devices is None and options.target is None and user_devices(os.environ) is None
 
 
 def command_of(options: argparse.Namespace) -> Sequence[str]:

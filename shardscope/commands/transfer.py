@@ -14,7 +14,6 @@ import json
 import sys
 
 from shardscope.commands.capturing import mesh_of
-from shardscope.commands.output import write_result
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.protocol.blocks import by_receiver
 from shardscope.inspector.ir.array_sharding import ArraySharding
@@ -26,6 +25,7 @@ from shardscope.inspector.units import format_bytes, plural
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
+from shardscope.terminal import write
 
 MAX_PAIRS = 16
 """Pairs of devices that are listed."""
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     if options.format == "json":
         listed = [{"sender": sender, "receiver": to, "bytes": size} for (sender, to), size in pairs.items()]
         document = {"type": str(type), "received": sum(received.values()), "most": max(received.values(), default=0)}
-        write_result((json.dumps(document | {"pairs": listed}, indent=2) + "\n").encode(), None)
+        write((json.dumps(document | {"pairs": listed}, indent=2) + "\n").encode())
         return ExitCode.DONE
     lines = [f"{type} from {options.before} to {options.after}: {format_bytes(sum(received.values()))} in all"]
     if not received:
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> ExitCode:
         lines.append(f"  {'host' if sender is None else sender} → {to}  {format_bytes(size)}")
     if len(pairs) > MAX_PAIRS:
         lines.append(f"  and {len(pairs) - MAX_PAIRS} more; --format json has all")
-    write_result("".join(f"{line}\n" for line in lines).encode(), None)
+    write("".join(f"{line}\n" for line in lines).encode())
     return ExitCode.DONE
 
 

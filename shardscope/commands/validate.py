@@ -16,7 +16,7 @@ from pathlib import Path
 
 from shardscope.commands.capturing import add_capture_options, kept_in, request_of, settings_of, watched
 from shardscope.commands.numbers import seconds, whole
-from shardscope.commands.output import add_output_options, exit_code, write_report, write_result
+from shardscope.commands.output import add_output_options, exit_code, output_of, write_report, write_result
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.evaluation import evaluated
 from shardscope.inspector.capture.model import Capture, Validation
@@ -62,9 +62,10 @@ def add_validation_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Validate for each target, and return the worst result."""
+    output = output_of(options)
     if (Path(options.function) / PROGRAM).exists():
         found, _ = evaluated(Path(options.function), options.seconds)
-        _write(_text(found), options)
+        write_result(f"{_text(found)}\n".encode(), output)
         return CODES[found.status]
     settings = settings_of(options.function)
     usual = settings.configuration.target
@@ -77,10 +78,10 @@ def run(options: argparse.Namespace) -> ExitCode:
         kept = kept_in(request) if options.reproduction is None else Path(options.reproduction)
         last = watched(begin_validated(request, options.seconds, kept), quiet=options.quiet)
         report = inspect(last, policy_of(settings))
-        if options.format != "text" or last.validation is None:
-            code = max(code, write_report(report, options.format, options))
+        if output.format != "text" or last.validation is None:
+            code = max(code, write_report(report, output))
         else:
-            _write("\n".join((subject_text(report), _text(last.validation))), options)
+            write_result(f"{subject_text(report)}\n{_text(last.validation)}\n".encode(), output)
         code = max(code, code_of(last))
     return code
 
@@ -92,9 +93,3 @@ def code_of(capture: Capture) -> ExitCode:
 
 def _text(found: Validation) -> str:
     return "\n".join((*(printable(line.text) for line in validation_lines(found)), time_text(found)))
-
-
-def _write(text: str, options: argparse.Namespace) -> None:
-    output = None if options.output == "-" else options.output
-    if not options.quiet or output is not None:
-        write_result(f"{text}\n".encode(), output)

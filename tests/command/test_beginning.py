@@ -27,6 +27,7 @@ from shardscope.inspector.render.text import print_beginning, print_report
 from shardscope.inspector.report import Edit, Experiment, Fix, Measured, Report
 
 from shardscope.commands import show
+from shardscope.commands.job import job_of
 from shardscope.configuration import Configuration, Found
 
 SampleCapture = Callable[[str], Capture]
@@ -135,7 +136,7 @@ def test_what_the_compiler_has_written_is_analyzed_while_it_goes_on(
         select=None, ignore=None, strict=False, format="text", output=None, quiet=False, verify=False, save=None,
         details=(), fail_on=None, stage=None, try_for=None, watch=False,
     )  # fmt: skip
-    assert show.one(begun, options, Found(Configuration())) == 0
+    assert show.one(begun, job_of(options, Found(Configuration()))) == 0
     assert seen == [names[:1], names[:2], names[:3], names[:5], names]
     assert "gradient sync" in capsys.readouterr().out
 

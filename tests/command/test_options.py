@@ -11,7 +11,7 @@ import pytest
 
 from shardscope.arguments import parsed
 from shardscope.commands import SUMMARIES, load
-from shardscope.commands.output import chosen_format
+from shardscope.commands.output import output_of
 
 from .conftest import Shardscope
 
@@ -116,8 +116,8 @@ def test_what_a_terminal_gets_is_a_format_of_the_command(name: str, monkeypatch:
     if format is not None:
         given = {"diff": ["a.py", "b.py"], "transfer": ["f32[8]", "P()", "P()", "--mesh", "x=2"]}
         options = parser.parse_args(given.get(name, ["a.py"]))
-        assert chosen_format(options) in (format.choices or ())
-        assert ("tui" in (format.choices or ())) == (chosen_format(options) == "tui")
+        assert output_of(options).format in (format.choices or ())
+        assert ("tui" in (format.choices or ())) == (output_of(options).format == "tui")
 
 
 @pytest.mark.once
