@@ -19,6 +19,7 @@ from .cost.peak_memory import is_tpu, peak_memory
 from .cost.places import Machine, machine_of
 from .cost.schedule import Schedule
 from .findings.judge import with_findings
+from .findings.kept import with_kept
 from .findings.policy import EVERYTHING, Policy
 from .findings.settled import settled
 from .ir.derived import derived
@@ -42,7 +43,7 @@ def inspect(captured: Capture | Program, policy: Policy = EVERYTHING) -> Report:
 
     Of a program that was inspected before nothing is read again.
     """
-    return settled(suspected(captured, policy))
+    return settled(with_kept(suspected(captured, policy), policy))
 
 
 @collection_paused()

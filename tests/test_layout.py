@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 19_115,
+    "inspector/capture": 19_130,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2420,
@@ -280,7 +280,7 @@ CEILINGS = {
     "inspector/evaluate": 3_470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 2000,
-    "inspector/findings": 8_470,
+    "inspector/findings": 8_510,
     "inspector/ir": 1570,
     "inspector/links": 200,
     "inspector/render": 8390,
@@ -293,8 +293,8 @@ CEILINGS = {
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3795,
-    "tui": 7250,
+    "shardscope": 3810,
+    "tui": 7260,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from textual.screen import Screen
 from ..inspector.capture.model import Capture, CaptureError
 from ..inspector.capture.spawn import CaptureHandle
 from ..inspector.diff.diff import Diff, diff
+from ..inspector.findings.kept import kept
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
@@ -57,15 +59,19 @@ def show_live(
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
     loop = EditLoop(begun.request, watch)
+    shown: Report | None = None
 
     def improve(report: Report, *, tell: Callable[[str], None], show: Callable[[Report], None]) -> Report:
-        return explained_or_tried(report, loop.request, policy, seconds=seconds, tell=tell, show=show)
+        nonlocal shown
+        shown = explained_or_tried(report, loop.request, policy, seconds=seconds, tell=tell, show=show)
+        return shown
 
     try:
         ShardscopeApp(feed, policy=policy, improve=improve, loops=(loop,)).run()
     finally:
         last = feed.stop()
-    return last
+    is_same = shown is not None and shown.capture.stages == last.stages
+    return replace(last, tried=kept(shown)) if is_same and shown is not None else last
 
 
 def show_targets(captures: Sequence[CaptureHandle], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:

@@ -125,6 +125,8 @@ def fold(capture: Capture, event: Event | None) -> Capture:
             return replace(capture, passes=(*capture.passes, pass_snapshot(pipeline, name, changes, text)))
         case sent.OtherPrograms(values, chosen):
             return replace(capture, others=values, chosen=chosen)
+        case sent.Tried(text):
+            return replace(capture, tried=text)
         case sent.Peak(text):
             return replace(capture, peak=Source("peak", text))
         case Probe() if len(capture.probes) >= MAX_PROBES:
@@ -189,6 +191,8 @@ def events_of(capture: Capture) -> Iterator[Event]:
         if value := getattr(capture, field):
             yield kind(**{name: value})
     yield from capture.probes
+    if capture.tried:
+        yield sent.Tried(capture.tried)
     if capture.peak is not None:
         yield sent.Peak(capture.peak.data)
     yield from capture.messages

@@ -96,7 +96,8 @@ class Capture:
     `others` are the script's programs beside this one, which is the `chosen` one, `other_results` what they made,
     `files` those of the user's that it consists of.
     `summaries` are compared with those of a run on one device, and then left out. `peak` are XLA's live ranges, and
-    what is alive when most memory is taken. `damage` says why the rest of a saved capture could not be read. A capture
+    what is alive when most memory is taken. `tried` are findings with what came of their fixes, as `findings/kept.py`
+    writes and reads them. `damage` says why the rest of a saved capture could not be read. A capture
     is `foreign` if it was read from a file, which anyone may have written: what it names on this machine is theirs to
     name, and not to see.
     """
@@ -131,6 +132,7 @@ class Capture:
     progress: Progress | None = None
     complete: bool = False
     timings: dict[str, float] = field(default_factory=dict)
+    tried: bytes = b""
     damage: str | None = None
     foreign: bool = field(default=False, compare=False)
 

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,6 +27,7 @@ from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.propagation import is_explained
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import CaptureHandle
+from shardscope.inspector.findings.kept import kept
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
@@ -52,6 +54,7 @@ def one(begun: CaptureHandle, job: Job) -> ExitCode:
         if output.format == "tui":
             return after_screen(last)
         report = _report(program, begun.request, job)
+        _keep(last, job.save, stack, report)
         code = job.status(write_report(report, output, beginning), report)
         if job.watch:
             _watch(report, begun.request, began, job)
@@ -127,13 +130,14 @@ def several(captures: Iterable[CaptureHandle], job: Job) -> ExitCode:
     else:
         done = [(begun.request, watched(begun, quiet=job.output.quiet)) for begun in captures]
     with ExitStack() as stack:
-        for request, last in done:
-            path = None if job.save is None else Path(job.save)
-            word = re.sub(r"[^A-Za-z0-9]+", "-", request.target)
-            _keep(last, None if path is None else path.with_stem(f"{path.stem}.{word}"), stack)
+        paths = [_path_for(request.target, job.save) for request, _ in done]
+        for path, (_, last) in zip(paths, done, strict=True):
+            _keep(last, path, stack)
         if is_on_screen:
             return ExitCode.DONE
         reports = tuple(_report(last, request, job) for request, last in done)
+        for path, report in zip(paths, reports, strict=True):
+            _keep(report.capture, path, stack, report)
         from shardscope.inspector.diff.targets import compare
 
         comparison = compare(tuple(request.target for request, _ in done), reports)
@@ -141,10 +145,18 @@ def several(captures: Iterable[CaptureHandle], job: Job) -> ExitCode:
         return max(job.status(code, report) for report in reports)
 
 
-def _keep(last: Capture, path: str | Path | None, stack: ExitStack) -> None:
-    if path is not None and last.subject is not None:
+def _path_for(target: str, save: str | None) -> Path | None:
+    """The file for the capture of one of several targets."""
+    path = None if save is None else Path(save)
+    return None if path is None else path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', target)}")
+
+
+def _keep(last: Capture, path: str | Path | None, stack: ExitStack, report: Report | None = None) -> None:
+    """Save a capture; once more with what came of the fixes in its report, if any was tried."""
+    tried = b"" if report is None else kept(report)
+    if path is not None and last.subject is not None and (report is None or tried):
         with reported_last(stack):
-            save(last, path)
+            save(replace(last, tried=tried), path)
 
 
 def _report(last: Capture | Program, request: Request, job: Job) -> Report:

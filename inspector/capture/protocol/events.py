@@ -367,11 +367,18 @@ class Timings:
     seconds: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The findings of a report with what came of trying their fixes, as JSON; only in files."""
+
+    text: bytes
+
+
 Event = (
     Schema | Hello | Script | Imported | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs
     | ClosedOver | Memory | Peak | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Summaries
     | Reference | Gradients | Validation | Devices | Failure | OtherPrograms | OtherResults | End | Stdout | Stderr
-    | Timings | TraceEvent
+    | Timings | Tried | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}
