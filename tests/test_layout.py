@@ -293,7 +293,7 @@ CEILINGS = {
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3810,
+    "shardscope": 3855,
     "tui": 7260,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""

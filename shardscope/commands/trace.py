@@ -18,23 +18,29 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 
-from shardscope.commands.job import job_of
-from shardscope.commands.numbers import devices
-from shardscope.commands.output import add_finding_options, add_output_options
+from shardscope.commands.job import Job, job_of
+from shardscope.commands.numbers import devices, whole
+from shardscope.commands.output import MAX_TRIAL_S, add_finding_options, add_output_options
 from shardscope.commands.trace_folder import folder_of
 from shardscope.commands.trace_view import Again, show
 from shardscope.commands.tracing import command_of, processes, steps, traced_as_processes, traced_with_enough_devices
 from shardscope.configuration import configuration_above
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import CaptureError
+from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.protocol.trace import TraceOptions
+from shardscope.inspector.capture.spawn import last_capture
 from shardscope.inspector.capture.tracing import run_traced
+from shardscope.inspector.findings.kept import kept
+from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Report
 from shardscope.inspector.traces.propagated import keep_propagated
 from shardscope.inspector.traces.read import read_trace
-from shardscope.inspector.traces.trace import Trace
+from shardscope.inspector.traces.trace import Program, Trace
 from shardscope.terminal import progress
 
 
@@ -56,6 +62,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
+    parser.add_argument(
+        "--try",
+        dest="try_for",
+        type=whole(0, MAX_TRIAL_S),
+        default=0,
+        metavar="SECONDS",
+        help="with --match: run the script again, with changes, for so long (default: 0, for none)",
+    )
     add_output_options(parser, "report", "reports", "trace")
     add_finding_options(parser)
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
@@ -89,7 +103,10 @@ def run(options: argparse.Namespace) -> int:
             with progress("explaining the error", quiet=options.quiet) as tell:
                 trace = explained_trace(trace, options.devices, tell)
         again = _again(command, recorded, trace) if options.processes is None else None
-        code = show(trace, options.match, job, python=command[0], foreign=False, again=again)
+        improve = partial(_improved, command=command, trace=trace, target=options.target, job=job)
+        can_try = options.try_for and options.processes is None and command[1:2] and os.path.isfile(command[1])
+        how = {"improve": improve} if can_try else {}
+        code = show(trace, options.match, job, python=command[0], foreign=False, again=again, **how)
         return _status(trace) or code
 
 
@@ -107,6 +124,34 @@ def _again(command: Sequence[str], recorded: TraceOptions, trace: Trace) -> Agai
         return read_trace(folder, command)
 
     return run_again
+
+
+def _improved(
+    report: Report, program: Program, *, command: Sequence[str], trace: Trace, target: str | None, job: Job
+) -> Report:
+    """The report with what came of trying changes of the program, which is captured once more for that.
+
+    Where it then communicates otherwise, it is another program, and nothing is tried.
+    """
+    from shardscope.inspector.experiments.lab import tried
+    from shardscope.inspector.experiments.measured import measured
+
+    name, subject = program.compiled.name, report.capture.subject
+    before = [each for each in trace.programs if each.compiled.name == name]
+    request = Request(
+        command[1],
+        program=(name, before.index(program)),
+        devices=None if subject is None or target is not None else subject.device_count,
+        target=target or "cpu",
+        python=command[0],
+        argv=tuple(command[2:]),
+    )
+    with progress("trying changes", quiet=job.output.quiet) as tell:
+        again = inspect(last_capture(request), job.policy)
+        if again.capture.failure is not None or measured(again).collectives != measured(report).collectives:
+            return report
+        found = kept(tried(again, request, job.policy, job.seconds, tell))
+    return inspect(replace(report.capture, tried=found), job.policy)
 
 
 def _status(trace: Trace) -> int:

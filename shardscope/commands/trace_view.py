@@ -19,6 +19,7 @@ from shardscope.inspector.capture.scratch import Scratch
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import formats, renderer
+from shardscope.inspector.report import Report
 from shardscope.inspector.traces.propagated import capture_of
 from shardscope.inspector.traces.trace import Program, Trace
 
@@ -34,10 +35,11 @@ def show(
     python: str | None = None,
     foreign: bool = True,
     again: Again | None = None,
+    improve: Callable[[Report, Program], Report] = lambda report, program: report,
 ) -> ExitCode:
     """Show the list, or the full report of one program: of several that are wanted what communicates most.
 
-    A trace is `foreign` unless this process has made it.
+    A trace is `foreign` unless this process has made it. `improve` adds to a report that is written.
     """
     output = job.output
     if wanted is None and output.format == "tui":
@@ -64,7 +66,7 @@ def show(
 
         show_capture(capture, job.policy)
         return after_screen(capture)
-    report = inspect(capture, job.policy)
+    report = improve(inspect(capture, job.policy), shown)
     return job.status(write_report(report, output), report)
 
 

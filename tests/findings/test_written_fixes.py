@@ -183,10 +183,10 @@ gradients_inputs = ({"w": by_rows(256, 512), "v": by_rows(512, 128)}, by_rows(10
             ),
             (
                 "reordered",
-                "+    return jax.lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'))))",
+                "+    return lax.with_sharding_constraint(there + 1, NamedSharding(mesh, P(('x', 'y'))))",
             ),
             pytest.param(
-                *("by_helper", "+    return jax.lax.with_sharding_constraint(v, NamedSharding(mesh, P(('x', 'y'))))"),
+                *("by_helper", "+    return lax.with_sharding_constraint(v, NamedSharding(mesh, P(('x', 'y'))))"),
                 marks=pytest.mark.skipif(
                     jax.__version_info__ < (0, 8), reason="JAX 0.7 leaves frames out of some stacks"
                 ),
