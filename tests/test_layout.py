@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 19_130,
+    "inspector/capture": 19_135,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2420,
@@ -279,7 +279,7 @@ CEILINGS = {
     "inspector/diff": 2150,
     "inspector/evaluate": 3_470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 2000,
+    "inspector/experiments": 2070,
     "inspector/findings": 8_510,
     "inspector/ir": 1570,
     "inspector/links": 200,
@@ -293,7 +293,7 @@ CEILINGS = {
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3855,
+    "shardscope": 3865,
     "tui": 7260,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""

@@ -8,7 +8,7 @@ import zlib
 from dataclasses import replace
 from io import SEEK_END
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from .events import decode, events_of, fold
 from .model import Capture, CaptureError
@@ -34,7 +34,13 @@ def save(capture: Capture, path: Path | str) -> None:
     Raises:
         OutputError: it cannot be written.
     """
-    with written(path) as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+    with written(path) as file:
+        write(capture, file)
+
+
+def write(capture: Capture, file: IO[bytes]) -> None:
+    """Write a capture as a file has it."""
+    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
         for event in events_of(capture):
             packed.write(wire.encode(frame_of(event)))
 

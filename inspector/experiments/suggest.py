@@ -63,8 +63,13 @@ def suggested(
     seconds: float,
     keep: Iterable[str] = (),
     tell: Callable[[str], None] = lambda what: None,
+    capture_it: Callable[[Request], Capture] = last_capture,
+    at_once: int = MAX_AT_ONCE,
 ) -> Suggestions:
-    """Return what the best assignments of specs to arguments cost; `keep` may hold `params`: those stay as they are."""
+    """Return what the best assignments of specs to arguments cost; `keep` may hold `params`: those stay as they are.
+
+    `capture_it` captures for a request, here or elsewhere, so many `at_once`; one that raises TimeoutError is left out.
+    """
     end = time.monotonic() + seconds
     report = inspect(capture)
     today = measured(report)
@@ -82,7 +87,10 @@ def suggested(
         left = max(5.0, end - time.monotonic())
         shardings = (*arguments, *row.results.items())
         wanted = replace(request, program=capture.chosen, shardings=shardings, timeout=left)
-        changed = last_capture(for_numbers(wanted))
+        try:
+            changed = capture_it(for_numbers(wanted))
+        except TimeoutError:
+            return None
         if changed.failure is not None:
             return None
         numbers = compared(capture.execution, changed.execution)
@@ -91,7 +99,7 @@ def suggested(
         after = measured(inspect(changed))
         return Suggestion(arguments, Experiment("tried", before=today, after=after, values=numbers.values))
 
-    with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         done = [row for row in pool.map(tried, candidates) if row is not None]
     rows = [first, *done]
     ranked = [replace(row, is_best=not any(_is_better(other, row) for other in rows)) for row in rows]

@@ -6,13 +6,16 @@ What needs more memory than today never stands first.
   shardscope suggest script.py:step
   shardscope suggest script.py:step --target tpu:v5e:2x4 --seconds 120
   shardscope suggest script.py:step --keep params --format json
+  shardscope suggest script.py:step --cluster tcp://scheduler:8786
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 from shardscope.commands.capturing import add_capture_options, complain, request_of, settings_of, watched
 from shardscope.commands.numbers import seconds
@@ -36,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help="keep the shardings of params as they are; the mesh",
     )
+    parser.add_argument("--cluster", metavar="ADDRESS", help="compile on the workers of this Dask scheduler")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the result to FILE; - is standard output")
     parser.add_argument("-q", "--quiet", action="store_true", help="print errors only; use the exit status")
@@ -58,8 +62,15 @@ def run(options: argparse.Namespace) -> ExitCode:
         return complain(options.function, capture, exit_code(capture))
     from shardscope.inspector.experiments.suggest import suggested
 
-    with progress("searching", quiet=options.quiet) as tell:
-        found = suggested(capture, request, options.seconds, options.keep, tell)
+    with ExitStack() as stack:
+        where: dict[str, Any] = {}
+        if options.cluster is not None:
+            from shardscope.inspector.experiments.cluster import on_cluster
+
+            capture_it, at_once = stack.enter_context(on_cluster(options.cluster))
+            where = {"capture_it": capture_it, "at_once": at_once}
+        tell = stack.enter_context(progress("searching", quiet=options.quiet))
+        found = suggested(capture, request, options.seconds, options.keep, tell, **where)
     from shardscope.inspector.render.suggestions import suggestions_text, suggestions_to_json
 
     output = output_of(options)

@@ -503,6 +503,7 @@ DONATED = """
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("size", "is_copied"), [(8, True), (8_400_000, False)])
 def test_what_a_wrapper_donates(captured: Captured, size: int, is_copied: bool) -> None:
     """The arrays of the call are kept by the wrapper, but gone: small ones were copied, others have random values."""

@@ -58,6 +58,7 @@ def test_the_line_on_which_each_device_waits_is_named(name: str, tmp_path: Path)
     assert found.stage("hlo") is not None
 
 
+@pytest.mark.once
 def test_a_callback_that_takes_its_time_is_waited_for(tmp_path: Path) -> None:
     script = tmp_path / "slow.py"
     script.write_text(HEAD + SLOW)
