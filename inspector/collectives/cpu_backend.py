@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...parsers.hlo import Instruction
 from ..catalog.custom_calls import OF_CPUS
 from ..catalog.spellings import KIND_OF
 from ..dataflow.hlo import HloValue, hlo_flow
@@ -27,13 +26,14 @@ from .twins import COMBINED, Part
 
 def in_own_types(collective: Collective, parts: Sequence[Part]) -> Collective:
     """A collective compiled for CPUs in the types that it has out of the partitioner; its parts get theirs, too."""
-    widened = [part for part in parts if _is_narrower(part.dtype, part.type.dtype)]
+    twins = [(part, part.twin.dtype) for part in parts if part.twin is not None]
+    widened = [(part, dtype) for part, dtype in twins if _is_narrower(dtype, part.type.dtype)]
     if not widened:
         return collective
-    wide = tuple(dict.fromkeys((part.dtype, part.type.dtype) for part in widened))
-    narrow = {part.index: part.dtype for part in widened}
-    for part in widened:
-        part.type = replace(part.type, dtype=part.dtype)
+    wide = tuple(dict.fromkeys((dtype, part.type.dtype) for part, dtype in widened))
+    narrow = {part.index: dtype for part, dtype in widened}
+    for part, dtype in widened:
+        part.type = replace(part.type, dtype=dtype)
     operands, results = (
         _narrowed(collective, types, narrow) for types in (collective.operand_types, collective.result_types)
     )
@@ -64,19 +64,16 @@ def _narrowed(collective: Collective, types: Iterable[ArrayType], narrow: dict[i
 
 def with_cpu_call(stage: ParsedStage, collective: Collective) -> Collective:
     """A collective compiled for CPUs, which nobody requested, with the custom call that is its only user."""
-    flow = hlo_flow(stage)
-    made = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
-    if flow is None or made is None or not OF_CPUS.intersection(_targets(stage)):
+    flow = hlo_flow(stage) if _has_cpu_calls(stage) else None
+    made = None if flow is None else flow.module.instruction(collective.computation, collective.name)
+    if flow is None or made is None:
         return collective
     reach = forward(flow, [HloValue(made)], SAME)
-    targets = {_target(use.instruction) for use in reach.ends} if reach.is_all else set()
+    targets = {use.instruction.call_target for use in reach.ends} if reach.is_all else set()
     return replace(collective, cpu_call=targets.pop()) if len(targets) == 1 and targets <= OF_CPUS else collective
 
 
 @derived
-def _targets(stage: ParsedStage) -> frozenset[str]:
-    return frozenset() if stage.hlo is None else frozenset(map(_target, stage.hlo.with_opcode({"custom-call"})))
-
-
-def _target(instruction: Instruction) -> str:
-    return instruction.attributes.get("custom_call_target", "").strip('"')
+def _has_cpu_calls(stage: ParsedStage) -> bool:
+    calls = () if stage.hlo is None else stage.hlo.with_opcode({"custom-call"})
+    return any(each.call_target in OF_CPUS for each in calls)

@@ -53,8 +53,8 @@ class Twin(Record, frozen=True):
 class Part:
     """A part of a compiled collective, and its twin, if it was found.
 
-    `alone` is whether the collective has no other part, `exact` whether no other twin would do. `dtype` is that of the
-    twin; empty where nothing but the size was compared.
+    `alone` is whether the collective has no other part, `exact` whether no other twin would do. Where nothing but the
+    size was compared, the twin has no dtype.
     """
 
     of: Collective
@@ -64,7 +64,6 @@ class Part:
     alone: bool
     twin: Twin | None = None
     exact: bool = False
-    dtype: str = ""
 
 
 Shape = tuple[int | None, Members]
@@ -86,14 +85,14 @@ def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins
             if part.twin is None and (fitting := way(stage, part, _fitting(part, left.get(part.shape, ())))):
                 fitting.sort(key=lambda twin: twin.name != part.of.name)
                 part.twin, part.exact = _one_of(fitting, part.of.name), way is not _any and len(fitting) == 1
-                part.dtype = "" if way is _any else fitting[0].dtype
+                if way is _any:
+                    part.twin = replace(part.twin, dtype="")
                 left[part.shape].remove(fitting[0])
     every = [twin for twins in partitioned.values() for twin in twins]
     for part in parts:
         if part.twin is None:  # the compiler may do twice what the partitioner did once, or in blocks
             again = _same_numbers(stage, part, _fitting(part, every))
             part.twin, part.exact = next(iter(again), None), len(again) == 1
-            part.dtype = "" if part.twin is None else part.twin.dtype
     return parts
 
 

@@ -186,7 +186,7 @@ def is_estimated(instruction: Instruction) -> bool:
     """Return whether an instruction's time is known: not that of kernels without estimates, or with transfers."""
     if instruction.opcode != "custom-call":
         return True
-    target = instruction.attributes.get("custom_call_target", "").strip('"')
+    target = instruction.call_target
     if target in LOCAL or target in CUSTOM_CALLS:
         return True
     return bool(stated(instruction)) and _configuration(instruction).get("has_communication") is not True

@@ -32,8 +32,7 @@ RETUPLED = frozenset(
 """Opcodes that hand values on in other tuples than they take."""
 
 
-ENTERED = frozenset({"fusion", "call", "while", "conditional", "async-start", "call-start"})
-CARRYING = ENTERED | (RETUPLED - {"async-start", "call-start"})
+CARRYING = RETUPLED | {"fusion", "call", "while", "conditional"}
 """Opcodes whose operands are values elsewhere: in a computation, or in other tuples."""
 
 
@@ -46,7 +45,7 @@ def is_handed_on(opcode: str) -> bool:
 def meaning_in(instruction: Instruction) -> Meaning:
     """Return the meaning of an instruction, of a custom call by its target."""
     if instruction.opcode == "custom-call":
-        return meaning_of_call(instruction.attributes.get("custom_call_target", "").strip('"'))
+        return meaning_of_call(instruction.call_target)
     return meaning_of(instruction.opcode)
 
 

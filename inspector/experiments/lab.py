@@ -18,7 +18,7 @@ from ..findings.policy import EVERYTHING, Policy
 from ..findings.rules import rule_named
 from ..findings.settled import settled
 from ..pipeline import inspect
-from ..report import ComparedBy, Edit, Experiment, Finding, Fix, Report
+from ..report import ComparedBy, Edit, Elsewhere, Experiment, Finding, Fix, Report
 from .edited import captured_with, devices_of
 from .elsewhere import elsewhere
 from .measured import measured
@@ -92,7 +92,7 @@ def tried(
         show(now())
     if search:
         found[:] = lab.without_repetitions(found)
-        report = replace(report, elsewhere=elsewhere(report, lab.request))
+        report = replace(report, elsewhere=lab.elsewhere())
     return now()
 
 
@@ -130,7 +130,7 @@ class Lab:
         self._deadline = time.monotonic() + seconds
         timeout = GRACE_S + max(seconds, MAX_TIMES * sum(report.capture.timings.values()))
         devices, chosen = devices_of(report.program, request), report.capture.chosen
-        self.request = replace(request, timeout=timeout, devices=devices, program=chosen)
+        self._request = replace(request, timeout=timeout, devices=devices, program=chosen)
         self._known: dict[Edits, Future[Experiment]] = {}
         self.unseen: set[int] = set()
         """The findings that no rule has seen: shown once a fix of theirs helps."""
@@ -173,7 +173,11 @@ class Lab:
     def _prices(self) -> Prices:
         self._tell("pricing other shardings")
         left = self._deadline - time.monotonic()
-        return prices(self._report.program, self.request.python, left * PRICING_SHARE)
+        return prices(self._report.program, self._request.python, left * PRICING_SHARE)
+
+    def elsewhere(self) -> Elsewhere | None:
+        """Return what the unchanged program costs on another target, where a CPU's collectives are not all there."""
+        return elsewhere(self._report, self._request)
 
     @property
     def has_time(self) -> bool:
@@ -233,7 +237,7 @@ class Lab:
             return self._outcome_with(case, edits, found)
 
     def _outcome_with(self, case: Path, edits: Edits, found: Finding | None) -> Experiment:
-        request = for_numbers(self.request, gentle=self._gentle)
+        request = for_numbers(self._request, gentle=self._gentle)
         if self._is_small_and_elsewhere:
             request = replace(self._elsewhere, case=str(case))
         changed = captured_with(self._report.program, request, edits)
@@ -257,7 +261,7 @@ class Lab:
         if run is None or not run.outputs or (is_finite(run) and not self._gentle):
             return self._report
         self._tell("running the unchanged program")
-        again = last_capture(for_numbers(self.request, gentle=self._gentle))
+        again = last_capture(for_numbers(self._request, gentle=self._gentle))
         changed = replace(self._report.capture, execution=again.execution or run)
         return replace(self._report, program=self._report.program.grown(changed))
 
@@ -272,7 +276,7 @@ class Lab:
         """True of a program for other devices that is small enough to be evaluated, or to run on CPUs."""
         capture, cost = self._report.capture, self._report.cost
         memory, subject = capture.memory, capture.subject
-        if not self.request.live or self.request.target == "cpu" or memory is None or cost is None or subject is None:
+        if not self._request.live or self._request.target == "cpu" or memory is None or cost is None or subject is None:
             return False
         size = (memory.arguments or 0) + (memory.outputs or 0) + (memory.temporaries or 0)
         return size * subject.device_count <= MAX_BYTES and cost.flops * subject.device_count <= MAX_FLOPS
@@ -292,7 +296,7 @@ class Lab:
 
     @cached_property
     def _elsewhere(self) -> Request:
-        return replace(for_numbers(self.request, gentle=True), live=False)
+        return replace(for_numbers(self._request, gentle=True), live=False)
 
     @cached_property
     def _evaluated(self) -> Execution | None:
@@ -304,7 +308,7 @@ class Lab:
     def _on_cpus(self) -> Request:
         subject = self._report.capture.subject
         devices = None if subject is None else subject.device_count
-        return for_numbers(replace(self.request, target="cpu", devices=devices), gentle=True)
+        return for_numbers(replace(self._request, target="cpu", devices=devices), gentle=True)
 
     @cached_property
     def _unchanged_on_cpus(self) -> Execution | None:

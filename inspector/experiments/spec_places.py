@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 
-from ..findings.fixes.calls import name_of, nodes_of, own_files
+from ..findings.fixes.calls import name_of, nodes_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.specs import SPECS, targets_of
 from ..ir.program import Program
@@ -120,12 +120,6 @@ def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
         for key, value in pairs:
             inner = value.args if isinstance(value, ast.Call) else []
             yield from ((each, key) for each in (value, *inner) if isinstance(key, str))
-
-
-def user_files(program: Program) -> list[str]:
-    """The script, and the user's own files."""
-    subject = program.capture.subject
-    return list(dict.fromkeys(filter(None, (None if subject is None else subject.script, *own_files(program)))))
 
 
 def _spec_helpers(program: Program, file: str) -> Iterator[str]:

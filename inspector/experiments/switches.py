@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...parsers.source import Frame
-from ..findings.fixes.calls import imports, name_of, nodes_of
+from ..findings.fixes.calls import imports, name_of, nodes_of, user_files
 from ..findings.fixes.edits import extent, instead
 from ..findings.fixes.specs import MESHES, value_of
 from ..findings.rule import finding
@@ -15,7 +15,6 @@ from ..findings.rules import rule_named
 from ..ir.program import Program
 from ..report import Edit, Finding, FindingPlace, Fix, Report, SourcePosition
 from .measured import measured
-from .spec_places import user_files
 
 PARTITIONABLE = "jax_threefry_partitionable"
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ...parsers.source import Frame
-from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of
+from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
@@ -27,7 +27,7 @@ from ..ir.pytree_paths import steps_of
 from ..report import Edit, Fix, Report, ShardedValue
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
-from .spec_places import NAME, at_specs, entries_in, in_tables, is_constant, user_files, without_nones
+from .spec_places import NAME, at_specs, entries_in, in_tables, is_constant, without_nones
 
 PLACES = (*CONSTRAINTS, "device_put")
 MAX_PLACES = 4

@@ -26,9 +26,11 @@ def kept(report: Report) -> bytes:
 
 def with_kept(report: Report, policy: Policy) -> Report:
     """The report with the findings that its capture keeps, of which rules find anew what experiments are no part of."""
+    if not report.capture.tried:
+        return report
     try:
-        known = msgspec.json.decode(report.capture.tried or b"{}", type=Kept)
-    except (msgspec.DecodeError, RecursionError):  # without any, or in a file that someone has changed
+        known = msgspec.json.decode(report.capture.tried, type=Kept)
+    except (msgspec.DecodeError, RecursionError):  # in a file that someone has changed
         return report
     left_out = {_key(each.finding) for each in report.suppressed}
     wanted = {_key(each): each for each in known.findings if policy.wants(each.rule) and _key(each) not in left_out}

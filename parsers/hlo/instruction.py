@@ -217,6 +217,11 @@ class Instruction:
         return self._value("sharding", parse_sharding)
 
     @property
+    def call_target(self) -> str:
+        """The target of a custom call; empty for other instructions."""
+        return self.attributes.get("custom_call_target", "").strip('"')
+
+    @property
     def callees(self) -> Mapping[str, tuple[str, ...]]:
         """The names of the computations it calls, by attribute."""
         call = self.call

@@ -104,9 +104,7 @@ def run(options: argparse.Namespace) -> int:
                 trace = explained_trace(trace, options.devices, tell)
         again = _again(command, recorded, trace) if options.processes is None else None
         improve = partial(_improved, command=command, trace=trace, target=options.target, job=job)
-        can_try = options.try_for and options.processes is None and command[1:2] and os.path.isfile(command[1])
-        how = {"improve": improve} if can_try else {}
-        code = show(trace, options.match, job, python=command[0], foreign=False, again=again, **how)
+        code = show(trace, options.match, job, python=command[0], foreign=False, again=again, improve=improve)
         return _status(trace) or code
 
 
@@ -131,8 +129,11 @@ def _improved(
 ) -> Report:
     """The report with what came of trying changes of the program, which is captured once more for that.
 
-    Where it then communicates otherwise, it is another program, and nothing is tried.
+    Nothing is tried where there is no time for it, where the command is no script that runs as one process, and where
+    the program then communicates otherwise: it is another one.
     """
+    if not job.seconds or len(trace.processes) > 1 or not command[1:] or not os.path.isfile(command[1]):
+        return report
     from shardscope.inspector.experiments.lab import tried
     from shardscope.inspector.experiments.measured import measured
 
@@ -151,7 +152,7 @@ def _improved(
         if again.capture.failure is not None or measured(again).collectives != measured(report).collectives:
             return report
         found = kept(tried(again, request, job.policy, job.seconds, tell))
-    return inspect(replace(report.capture, tried=found), job.policy)
+    return inspect(report.program.grown(replace(report.capture, tried=found)), job.policy)
 
 
 def _status(trace: Trace) -> int:

@@ -178,6 +178,12 @@ def own_files(program: Program) -> tuple[str, ...]:
     return tuple(dict.fromkeys(frame.file for frame in own_frames(tuple(frames))))
 
 
+def user_files(program: Program) -> list[str]:
+    """The script, and the user's own files."""
+    subject = program.capture.subject
+    return list(dict.fromkeys(filter(None, (None if subject is None else subject.script, *own_files(program)))))
+
+
 def _gives(body: Body, call: ast.Call) -> bool:
     """Return whether a function does nothing but return a call on its own first parameter."""
     parameters = [*body.args.posonlyargs, *body.args.args]

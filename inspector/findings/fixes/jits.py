@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from ...report import Fix, Report
-from .calls import name_of, nodes_of, own_files
+from .calls import name_of, nodes_of, own_files, user_files
 from .edits import Edits, Placed, instead, parenthesized, with_keyword
 
 
@@ -27,7 +27,7 @@ def with_jit_keyword(jit: Placed | None, name: str, value: str) -> Edits:
 
 def without_jits(report: Report) -> Iterator[Fix]:
     """Yield each call of a jit, where it is made, that names no shardings, as a call of the function itself."""
-    for file in dict.fromkeys((*filter(None, (report.script,)), *own_files(report.program))):
+    for file in user_files(report.program):
         for node in nodes_of(report.program, file):
             match node:
                 case ast.Call(func=ast.Call(func=made, args=[function], keywords=[]) as jit) if name_of(made) == "jit":

@@ -154,9 +154,7 @@ def transformed_call(frame: FrameType | None) -> Call | None:
     inner: Any = given.get("fun") or getattr(given.get("value_and_grad_f"), "__wrapped__", None)
     if call is None or inner is None:
         return None
-    function = call.function
-    named = FunctionType(function.__code__, function.__globals__, "", function.__defaults__, function.__closure__)
-    functools.update_wrapper(named, inner, updated=())
+    named = _with_names_of(inner, call.function)
     named.__signature__ = inspect.signature(inner)  # type: ignore[attr-defined]
     del named.__wrapped__  # type: ignore[attr-defined]  # it is what is captured, not the function in it
     return call._replace(function=named)
@@ -169,12 +167,17 @@ def _call_in(frame: FrameType) -> Call | None:
         cells = getattr(each, "__closure__", None) or ()
         held = dict(zip(code.co_freevars, cells, strict=False))
         if isinstance(each, FunctionType) and all(held[name].cell_contents is given.get(name) for name in held):
-            function = each
-            if "f" in held:  # the function around this one has the user's names
-                function = FunctionType(code, each.__globals__, each.__name__, each.__defaults__, each.__closure__)
-                functools.update_wrapper(function, given["f"], updated=())
+            # The function around a mapped one has the user's names.
+            function = _with_names_of(given["f"], each) if "f" in held else each
             return Call(function, given["args"], given.get("kwargs") or {})
     return None
+
+
+def _with_names_of(inner: Any, function: FunctionType) -> FunctionType:
+    parts = (function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    named = FunctionType(*parts)
+    functools.update_wrapper(named, inner, updated=())
+    return named
 
 
 def _mapping_frame(frame: FrameType | None) -> FrameType | None:
