@@ -59,8 +59,8 @@ def measured(before: Path, after: Path) -> list[tuple[str, float, str]]:
     from shardscope.inspector.pipeline import inspect
     from shardscope.inspector.shardings.conflicts import conflicts
     from shardscope.inspector.shardings.explained import why
-    from shardscope.inspector.shardings.replay import replay_of
     from shardscope.inspector.shardings.table import borders, propagated, values
+    from shardscope.inspector.shardings.why import replay_of
     from shardscope.parsers.mlir import parse_module
     from shardscope.parsers.source import Source
 

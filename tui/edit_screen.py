@@ -19,14 +19,13 @@ from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.printable import printable
 from ..inspector.report import Finding, Report
 from ..inspector.selection.selection import Selection
-from .choice_screen import ChoiceScreen
 from .copying import LINE, copies, whole_text
 from .diff_screen import DiffScreen
 from .edit_loop import PERIOD_S, CannotApplyError, EditLoop, files_of
 from .entry_details import Selected
 from .feed import Feed
 from .prompt import PromptedScreen
-from .reading_screen import ReadingScreen
+from .reading_screen import ChoiceScreen, ReadingScreen
 from .text_view import TextView
 
 LONGEST_S = 3600.0

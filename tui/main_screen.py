@@ -28,8 +28,7 @@ from .palette import axis_hues
 from .prompt import Prompt, PromptedScreen
 from .search import Searchable
 from .selection_screen import SelectionScreen
-from .source_pane import SourcePane
-from .stage_pane import StagePane
+from .stage_pane import SourcePane, StagePane
 from .tab_strip import TabStrip
 from .tables_pane import TablesPane
 from .title_bar import TitleBar

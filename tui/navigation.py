@@ -35,8 +35,7 @@ from .overview_pane import OverviewPane
 from .prompt import PromptedScreen
 from .row_table import RowTable
 from .shardings_pane import ShardingsPane
-from .source_pane import SourcePane
-from .stage_pane import StagePane
+from .stage_pane import SourcePane, StagePane
 from .tables_pane import TABS, TablesPane
 from .text_view import TextView
 

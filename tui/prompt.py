@@ -1,25 +1,66 @@
-"""The line at the bottom where a word or a file name is typed, and the screens that have it."""
+"""The line at the bottom where a word or a file name is typed, the screens that have it, and the help of their keys."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.screen import Screen
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.keys import format_key
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ..inspector.capture.file import save
 from ..inspector.capture.model import Capture, CaptureError
-from .help import WORDS, Help
+from .painted import title
 from .row_table import RowTable
 from .search import Search, Searchable
 from .text_view import TextView
+
+WORDS = """\
+The panes are linked: whatever is selected in one, the others show the source line, the operations and the collectives \
+that belong to it. ▶ is the cursor, ┃ what is linked to it, ● a line that communicates, in the colour of its mesh axis.
+
+A collective in the table is what one device takes part in: its own operand and result types, the bytes that it sends \
+(wire) per execution, how often it runs, who asked for it, and in which pass of the derivative.
+
+Among the values, 8→1 counts the different ones that devices hold before and after an equation, in each iteration of \
+its loop; ▲ is where they first differ and should be equal."""
+
+KEY = 17
+"""Columns of the keys."""
+
+
+class Help(ModalScreen[None]):
+    """Closed by the key that opened it, and by Escape."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q", "dismiss", "close", show=False)]
+
+    def __init__(self, sections: Sequence[tuple[str, Sequence[BindingType]]], words: str) -> None:
+        super().__init__()
+        self._sections = sections
+        self._words = words
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="help"):
+            yield Static(Content("\n").join(self._lines()))
+
+    def _lines(self) -> Iterator[Content]:
+        yield Content(self._words)
+        for name, bindings in self._sections:
+            yield Content("")
+            yield title(name)
+            for binding in bindings:
+                if isinstance(binding, Binding) and binding.description:
+                    keys = " ".join(map(format_key, binding.key.split(",")))
+                    yield Content.assemble((f"{keys:<{KEY}}", "$primary"), binding.tooltip or binding.description)
+
 
 Purpose = Literal["search", "save"]
 

@@ -21,8 +21,7 @@ from ..inspector.ir.program import Program, file_on_disk
 from ..inspector.pipeline import inspect
 from ..inspector.render.printable import printable
 from ..inspector.render.table import Column, count_cell
-from ..inspector.render.tables.ranks import outcome, ranks_summary
-from ..inspector.render.tables.traces import headline_parts
+from ..inspector.render.tables.traces import headline_parts, outcome, ranks_summary
 from ..inspector.report import file_and_line
 from ..inspector.traces.ranks import Divergence, RankComparison, Side, ranks_text
 from ..inspector.traces.trace import Trace

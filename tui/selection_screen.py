@@ -16,8 +16,7 @@ from .entry_details import Selected
 from .feed import Feed
 from .inspect_pane import InspectPane
 from .navigation import NavigationScreen
-from .source_pane import SourcePane
-from .stage_pane import StagePane
+from .stage_pane import SourcePane, StagePane
 from .tab_strip import TabStrip
 from .tables_pane import TablesPane
 from .text_view import TextView

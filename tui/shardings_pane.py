@@ -21,9 +21,9 @@ from ..inspector.render.tables.shardings import EMPTY, values_table
 from ..inspector.report import Report, ShardedValue
 from ..inspector.shardings.conflicts import in_conflict
 from ..inspector.shardings.explained import why, wording_of
-from ..inspector.shardings.replay import BEFORE, Replay, replay_of
 from ..inspector.shardings.spelled import from_sdy
 from ..inspector.shardings.table import node_of, propagated, values
+from ..inspector.shardings.why import BEFORE, Replay, replay_of
 from ..parsers.record import Record
 from .analyst import Analyst
 from .painted import columns_of, data, rows_of

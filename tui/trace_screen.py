@@ -16,7 +16,7 @@ from ..inspector.capture.model import Capture
 from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.table import Detail
 from ..inspector.render.tables.traces import programs
-from ..inspector.render.text.trace import headline
+from ..inspector.render.text.comparison import trace_headline
 from ..inspector.traces.trace import Program, Trace
 from .feed import Feed
 from .key_footer import KeyFooter
@@ -67,7 +67,7 @@ class TraceScreen(PromptedScreen):
         self._feeds: dict[int, Feed] = {}
 
     def compose(self) -> ComposeResult:
-        yield Static(data(headline(self._trace).plain, "bold"), id="trace-headline")
+        yield Static(data(trace_headline(self._trace).plain, "bold"), id="trace-trace_headline")
         with Vertical():
             yield RowTable(columns_of(self._table), id="trace-table")
         yield Static(id="trace-details", classes="summary")

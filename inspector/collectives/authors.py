@@ -1,4 +1,10 @@
-"""The origin of each collective of a compiled stage, its pass, its module, and its line."""
+"""The origin of each collective of a compiled stage, its pass, module and line, and the CPU backend's own ways.
+
+After partitioning, XLA's CPU backend makes `f32` of what collectives move as `bf16`, wider floats of 8-bit ones, and
+32-bit integers of 16-bit ones that are summed (its passes `float-normalization-…` and `all-reduce-promotion`). TPUs
+and GPUs send the types of the partitioned program, and compute as fusions, or sort, what is a call of a library here,
+for which the partitioner gathers.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +12,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from ..catalog.custom_calls import OF_CPUS
+from ..catalog.spellings import KIND_OF
+from ..dataflow.hlo import HloValue, hlo_flow
+from ..dataflow.meaning import SAME
+from ..dataflow.walks import forward
+from ..ir.derived import derived
 from ..ir.name_scopes import common_start, module_of_name, scopes
 from ..ir.stage import ParsedStage
+from ..ir.types import ArrayType
 from ..links.operation_ids import tags_in
 from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, Pass, SourcePosition
+from ..units import bits_of, known_sum
 from .context import AnalysisContext
-from .cpu_backend import in_own_types, with_cpu_call
 from .operations import OperationFacts, facts_of
 from .origin import CUSTOM, is_path, last_components, merged_parts
+from .participants import Participants
 from .served_pass import passes_served
 from .spelled import argument_of
-from .twins import BECOMES, Part, Twins, parts_of
+from .twins import BECOMES, COMBINED, Part, Twins, parts_of
 
 T = TypeVar("T")
 
@@ -151,3 +165,58 @@ def agreed(values: Iterable[T]) -> T | None:
 def _continues(longer: SourcePosition, shorter: SourcePosition) -> bool:
     mine, other = ([(frame.file, frame.line) for frame in each.stack] for each in (longer, shorter))
     return 0 < len(other) < len(mine) and mine[: len(other)] == other
+
+
+def in_own_types(collective: Collective, parts: Sequence[Part]) -> Collective:
+    """A collective compiled for CPUs in the types that it has out of the partitioner; its parts get theirs, too."""
+    twins = [(part, part.twin.dtype) for part in parts if part.twin is not None]
+    widened = [(part, dtype) for part, dtype in twins if _is_narrower(dtype, part.type.dtype)]
+    if not widened:
+        return collective
+    wide = tuple(dict.fromkeys((dtype, part.type.dtype) for part, dtype in widened))
+    narrow = {part.index: dtype for part, dtype in widened}
+    for part, dtype in widened:
+        part.type = replace(part.type, dtype=dtype)
+    operands, results = (
+        _narrowed(collective, types, narrow) for types in (collective.operand_types, collective.result_types)
+    )
+    bytes_in, bytes_out = (known_sum(type.bytes for type in types) for types in (operands, results))
+    size = Participants(None, collective.groups, collective.pairs).group_size
+    return replace(
+        collective,
+        operand_types=operands,
+        result_types=results,
+        bytes_in=bytes_in,
+        bytes_out=bytes_out,
+        wire_bytes=KIND_OF[collective.kind].wire_bytes(size, bytes_in, bytes_out),
+        widened=wide,
+    )
+
+
+def _is_narrower(dtype: str, other: str) -> bool:
+    bits, wide = bits_of(dtype), bits_of(other)
+    return bits is not None and wide is not None and bits < wide
+
+
+def _narrowed(collective: Collective, types: Iterable[ArrayType], narrow: dict[int, str]) -> tuple[ArrayType, ...]:
+    """Parts are numbered as results are where several are combined; else all are of the first one's dtype."""
+    if collective.kind not in COMBINED:
+        return tuple(replace(type, dtype=narrow[0]) for type in types)
+    return tuple(replace(type, dtype=narrow.get(index, type.dtype)) for index, type in enumerate(types))
+
+
+def with_cpu_call(stage: ParsedStage, collective: Collective) -> Collective:
+    """A collective compiled for CPUs, which nobody requested, with the custom call that is its only user."""
+    flow = hlo_flow(stage) if _has_cpu_calls(stage) else None
+    made = None if flow is None else flow.module.instruction(collective.computation, collective.name)
+    if flow is None or made is None:
+        return collective
+    reach = forward(flow, [HloValue(made)], SAME)
+    targets = {use.instruction.call_target for use in reach.ends} if reach.is_all else set()
+    return replace(collective, cpu_call=targets.pop()) if len(targets) == 1 and targets <= OF_CPUS else collective
+
+
+@derived
+def _has_cpu_calls(stage: ParsedStage) -> bool:
+    calls = () if stage.hlo is None else stage.hlo.with_opcode({"custom-call"})
+    return any(each.call_target in OF_CPUS for each in calls)

@@ -14,8 +14,7 @@ from ..ir.program import Program
 from ..ir.pytree_paths import steps_of
 from ..ir.types import jax_type
 from ..report import ShardedValue, StrategyTotal
-from ..report.axes import AxisUse, Part, Run
-from ..report.communication import Strategy
+from ..report.communication import AxisUse, Part, Run, Strategy
 from .weights import weights_of
 
 Kind = Literal["parameters", "optimizer state", "data"]

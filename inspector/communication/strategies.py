@@ -16,7 +16,7 @@ from ..ir.stage import ParsedStage
 from ..report import Collective, ShardedValue
 from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
-from ..shardings.moved_dtypes import moves_whole_numbers
+from ..shardings.sharded_dimensions import moves_whole_numbers
 from ..units import known_sum
 from .purposes import Judge, Purpose, is_scalar
 from .weights import weights_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..ir.program import Program
 from ..report import Finding, Report, Suppressed, Suppression
-from ..report.call_sites import CallSites, call_sites
+from ..report.position import CallSites, call_sites
 from .fixes.calls import other_calls
 from .grounded import grounded
 from .policy import Policy

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...parsers.record import Record
-from ..capture.model import OutputSummary
+from ..capture.model import OutputSummary, Validation
 from ..diff.diff import Change, ChangeKind, Diff, Metric
-from ..diff.values import OutputChange
+from ..diff.values import OutputChange, compare_validations
 from ..diff.wording import SIGNS, amount_text, axes_words, bytes_delta, differences, opcode_words, transfer_text
-from ..units import known_sum, plural
+from ..units import known_sum, listed, plural
 from .collective_rows import SHORT_PASS
+from .table import Piece
+from .validation import MAX_OUTPUTS, validation_lines
 
 MAX_ROWS = 60
 """Rows of each table that are printed."""
@@ -171,3 +173,20 @@ def _shown(before: OutputSummary, after: OutputSummary) -> str:
         return f"{texts[0]} → {texts[1]}"
     norms = [each.projections[0] for each in (before, after) if each.projections is not None]
     return f"norm {norms[0]:.7g} → {norms[1]:.7g}" if len(norms) == 2 else "other values"
+
+
+def pair_lines(before: Validation | None, after: Validation | None) -> Iterator[Piece]:
+    """Each side of a diff by itself, and whether both compute the same."""
+    for side, found in (("A", before), ("B", after)):
+        if found is not None:
+            for piece in validation_lines(found):
+                yield Piece(f"{side}: {piece.text}" if not piece.text.startswith(" ") else piece.text, piece.role)
+    pair = compare_validations(before, after)
+    if pair.reason:
+        yield Piece(f"A and B not compared by values: {pair.reason}", "warning")
+    elif pair.differing:
+        yield Piece(
+            f"A and B compute something else, off by {pair.error:.1g}: {listed(pair.differing, MAX_OUTPUTS)}", "error"
+        )
+    else:
+        yield Piece(f"A and B compute the same: {plural(pair.outputs, 'output')}, {pair.error:.0e}", "good")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from ...parsers.record import Record
 from ..collectives.spelled import argument_of, axes_text, executions_text, kind_text, source_text, types_text
 from ..report import BoundaryOrigin, Collective, Report
-from ..report.call_sites import CallSites, call_sites, with_call_site
+from ..report.position import CallSites, call_sites, with_call_site
 from ..shardings.collective_causes import causes_of
 from ..units import format_bytes, format_seconds, known_sum
 

@@ -10,8 +10,7 @@ from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..capture.model import Message
-from .call_sites import called_from
-from .position import SourcePosition
+from .position import SourcePosition, called_from
 
 Severity = Literal["error", "warning", "info"]
 

@@ -15,9 +15,8 @@ from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Capture, Dialect
 from ..ir.program import Program
-from .axes import AxisUse
 from .collectives import Collective, UncountedCommunication
-from .communication import StrategyTotal
+from .communication import AxisUse, StrategyTotal
 from .cost import FunctionCost
 from .findings import Elsewhere, Explanation, Finding, PlacedMessage, Suppressed, Suppression
 from .shardings import ShardedValue

@@ -21,22 +21,24 @@ from ..ir.array_sharding import ArraySharding
 from ..ir.program import Program
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, NodeAxis
 from .dataflow import Dataflow, Node
-from .dimension_use import DimensionUse
 from .executed import is_permuted, kept_axes, takes_result
 from .explained import Wording, wording_of
 from .gradients import is_gradient
-from .moved_dtypes import floats_among, moves_whole_numbers, of_its_dtype
 from .placement import same
 from .sharded_dimensions import (
+    DimensionUse,
     ShardedDimension,
     dimensions_of,
+    floats_among,
     have_same_axes,
     local_size,
+    moves_whole_numbers,
+    of_its_dtype,
     overlaps,
     placed_at,
+    wanted_by,
     with_axes,
 )
-from .wanted_by import wanted_by
 
 
 class CollectiveContext:

@@ -29,9 +29,8 @@ from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, array_type
 from ..report import Role, ShardedValue, SourcePosition
-from .layout import Layout, layout_of
 from .placement import ANONYMOUS
-from .requested import requested_sharding
+from .requested import Layout, layout_of, requested_sharding
 from .spelled import as_gspmd, from_gspmd
 
 STAGE = "hlo-before"

@@ -1,4 +1,4 @@
-"""Shardings by device: two spellings are the same sharding if they place values alike."""
+"""Shardings by device: two spellings are the same sharding if they place values alike. Bytes between two of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from functools import lru_cache
 
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
+from ..capture.protocol.blocks import Block, received
 from ..ir.array_sharding import ArraySharding, merged
 from ..ir.meshes import partitions_of
+from ..ir.types import ArrayType
 
 
 class Placement(Record, frozen=True):
@@ -154,3 +156,32 @@ def _axes(step: int, count: int, mesh: MeshSyntax) -> tuple[AxisRef, ...] | None
             found.append(AxisRef(name, (stride * size // high, high // low)))
         stride *= size
     return tuple(reversed(found))
+
+
+def pairs_of(type: ArrayType, before: ArraySharding | None, after: ArraySharding) -> dict[tuple[int | None, int], int]:
+    """Bytes by sender and receiver; from None where the array is on the host before.
+
+    Raises:
+        ValueError: axes do not divide a dimension, or the size of the type is not known.
+    """
+    if type.shape is None or type.bytes is None or not type.elements:
+        raise ValueError(f"{type}: the size of it is not known; a type is written as f32[4096,1024]")
+    held = None if before is None else blocks_of(type.shape, before)
+    return received(held, blocks_of(type.shape, after), type.bytes // type.elements)
+
+
+def blocks_of(shape: tuple[int, ...], sharding: ArraySharding) -> dict[int, Block]:
+    """The block of each device.
+
+    Raises:
+        ValueError: axes do not divide a dimension.
+    """
+    placed = placement_of(sharding)
+    for number, (size, count) in enumerate(zip(shape, placed.parts, strict=True)):
+        if size % count:
+            raise ValueError(f"{count} parts do not divide dimension {number}, of {size}")
+    sizes = [size // count for size, count in zip(shape, placed.parts, strict=True)]
+    return {
+        device: tuple((at * size, (at + 1) * size) for at, size in zip(tile, sizes, strict=True))
+        for device, tile in zip(placed.devices, placed.tiles, strict=True)
+    }

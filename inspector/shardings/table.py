@@ -28,10 +28,9 @@ from ..report import PlacedMessage, Role, ShardedValue, SourcePosition
 from ..units import plural
 from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
-from .layout import Layout, layout_of
 from .partitioner_input import differing
 from .recorded import Places, array_sharding, sharding_at, shardings_at, shardings_of
-from .requested import agrees, requested_sharding
+from .requested import Layout, agrees, layout_of, requested_sharding
 from .sharded_dimensions import placed_at
 
 STAGE = "sdy"

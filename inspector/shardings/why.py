@@ -2,13 +2,17 @@
 
 Each step back is a move that Shardy recorded: from this value to the one that it took the axis from, always to an
 earlier step of the propagation, until a value that has the axis from nowhere else: an argument or a result with a
-sharding of its own, a constraint, a shard_map's specs.
+sharding of its own, a constraint, a shard_map's specs. The replay goes through the same moves from step to step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from ...parsers.errors import readable
 from ...parsers.mlir import Origin, Origins
+from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
@@ -215,3 +219,53 @@ def overlap(one: AxisRef, other: AxisRef) -> bool:
         return True
     (first, first_size), (second, second_size) = one.sub, other.sub
     return first < second * second_size and second < first * first_size
+
+
+BEFORE = -1
+"""The step before the first one: what the program itself says."""
+
+
+class Replay:
+    """The propagation of a dataflow, forwards and backwards; `steps` are the numbers at which something moved."""
+
+    def __init__(self, flow: Dataflow) -> None:
+        self.flow = flow
+        moves: dict[int, list[Move]] = {}
+        arrivals: dict[Node, list[tuple[int, AxisRef]]] = {}
+        for move in moves_of(flow).all:
+            moves.setdefault(move.step, []).append(move)
+            for node in move.targets:
+                arrivals.setdefault(node, []).append((move.step, move.axis))
+        self.moves: Mapping[int, tuple[Move, ...]] = {step: tuple(found) for step, found in moves.items()}
+        self.steps: tuple[int, ...] = tuple(sorted(moves))
+        self._arrivals = arrivals
+
+    def arrival(self, node: Node, axis: AxisRef) -> int:
+        """The step that brought an axis to a value; `BEFORE` for one that it had from the beginning."""
+        own = origin_of(self.flow, node, axis)
+        if own is not None and own.kind == "self":
+            return BEFORE
+        came = [step for step, moved in self._arrivals.get(node, ()) if overlap(moved, axis)]
+        if came:
+            return min(came)
+        if node.kind == "output" and node.number < len(self.flow.returned):
+            returned = self.flow.returned[node.number]
+            return BEFORE if returned is None else self.arrival(returned, axis)
+        return BEFORE
+
+    def after(self, node: Node, step: int) -> Sharding | None:
+        """The sharding of a value after a step."""
+        final = sharding_at(self.flow, node)
+        if final is None:
+            return None
+        dims = [
+            DimensionSharding(tuple(axis for axis in dim.axes if self.arrival(node, axis) <= step))
+            for dim in final.dims
+        ]
+        return replace(final, dims=tuple(dims))
+
+
+@derived
+def replay_of(flow: Dataflow) -> Replay:
+    """The replay of a dataflow; the first one reads every step."""
+    return Replay(flow)

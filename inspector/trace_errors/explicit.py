@@ -10,9 +10,24 @@ from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, instead, together, with_keyword
 from ..findings.fixes.specs import SPECS
 from ..report import Explanation, Fix, StoryStep
-from .explicit_specs import SPEC, Spec, axes_text, spec_of, spec_of_type, text_of, tuples, without
 from .failed import Failed
-from .operands import conditions_of, failing, indices_of, operands, resharded, resharded_at, shardings
+from .operands import (
+    SPEC,
+    Spec,
+    axes_text,
+    conditions_of,
+    failing,
+    indices_of,
+    operands,
+    resharded,
+    resharded_at,
+    shardings,
+    spec_of,
+    spec_of_type,
+    text_of,
+    tuples,
+    without,
+)
 from .operations import with_out_sharding
 from .problem import entries_of, trimmed
 

@@ -11,10 +11,9 @@ from ..findings.fixes.edits import Placed, with_keyword, wrapped
 from ..report import Explanation, Fix, StoryStep
 from ..units import with_more
 from .carries import initial_carry
-from .explicit_specs import Spec, spec_of_type, text_of
 from .failed import Failed
 from .functions import functions_named, results_of
-from .operands import failing, resharded_at, shardings
+from .operands import Spec, failing, resharded_at, shardings, spec_of_type, text_of
 
 CARRY = re.compile(
     r"[Tt]he input carry (?:component )?(\S+) has type (\S+) but the corresponding output carry component has type"

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import instead, parenthesized, together
 from ..report import Edit, StoryStep
-from .candidates import Candidate, Reason
-from .problem import Problem
+from .problem import Candidate, Problem, Reason
 
 MESH = re.compile(
     r"Number of devices (?P<has>\d+) must (?:be >=|equal) the product of mesh_shape [\[(](?P<shape>[\d, ]+)[\])]"

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from ..findings.fixes.calls import function_around, holds, name_of
 from ..findings.fixes.edits import Edits, instead, together, with_keyword, without_call, wrapped
 from ..report import Edit, StoryStep
-from .candidates import Candidate, Reason
-from .explicit_specs import spec_of, text_of
-from .problem import Problem, argument_of, without_keyword
+from .operands import spec_of, text_of
+from .problem import Candidate, Problem, Reason, argument_of, without_keyword
 from .sizes import BATCH
 
 NOT_EXPLICIT = re.compile(

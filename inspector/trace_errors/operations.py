@@ -11,10 +11,11 @@ from ..catalog.spellings import FUNCTIONS, functions_of
 from ..findings.fixes.calls import function_around, holds, name_of, nodes_of
 from ..findings.fixes.edits import axes_text, extent, instead, together, wrapped
 from ..report import Explanation, Fix, StoryStep
-from . import explicit_specs
 from .carries import axes_in
 from .failed import Failed
 from .functions import prefix_of
+from .operands import Spec, text_of
+from .operands import axes_text as spec_axes_text
 
 REDUCTIONS = functions_of("all-reduce", "reduce-scatter", "all-gather")
 COLLECTIVES = (*FUNCTIONS, "axis_size")
@@ -87,7 +88,7 @@ def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -
 
 def explain_explicit(failed: Failed, said: re.Match[str]) -> Explanation:
     """A product of explicit types of which the sharding of the result is not said."""
-    over = explicit_specs.axes_text(said[1])
+    over = spec_axes_text(said[1])
     step = StoryStep(f"both operands are sharded over {over} in the contracting dimension", failed.place)
     title = "the sharding of the product is ambiguous: each device may get the full sum, or its own block"
     return Explanation(title, (step,), tuple(with_out_sharding(failed)))
@@ -148,7 +149,7 @@ def _product(call: ast.Call, sharding: str) -> str:
 def _result_specs(failed: Failed, node: ast.expr, operands: Sequence[ast.expr]) -> Iterator[str]:
     """Specs of a product: the operands' other dimensions as they are, else the first over one axis, else nothing."""
     known = [failed.specs.get(ast.unparse(each)) for each in operands]
-    specs: list[explicit_specs.Spec] = []
+    specs: list[Spec] = []
     text = node.args[0].value if isinstance(node, ast.Call) and isinstance(node.args[0], ast.Constant) else None
     if isinstance(text, str) and "->" in text and len(known) == text.partition("->")[0].count(",") + 1:
         letters: dict[str, tuple[str, ...]] = {}
@@ -163,10 +164,10 @@ def _result_specs(failed: Failed, node: ast.expr, operands: Sequence[ast.expr]) 
     contracted = set(re.findall(r"'(\w+)'", failed.said))
     every = dict.fromkeys(axis for spec in failed.specs.values() for dim in spec for axis in dim)
     specs += [((axis,),) for axis in every if axis not in contracted]
-    yield from dict.fromkeys(map(explicit_specs.text_of, (*map(_each_axis_once, specs), ())))
+    yield from dict.fromkeys(map(text_of, (*map(_each_axis_once, specs), ())))
 
 
-def _each_axis_once(spec: explicit_specs.Spec) -> explicit_specs.Spec:
+def _each_axis_once(spec: Spec) -> Spec:
     used: set[str] = set()
     kept = []
     for dim in spec:

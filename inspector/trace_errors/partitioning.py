@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from ...parsers.source import Frame
 from ..findings.fixes.edits import extent, together, wrapped
 from ..report import SourcePosition, StoryStep
-from .candidates import Candidate, Reason
-from .problem import Problem
+from .problem import Candidate, Problem, Reason
 
 INVALID = re.compile(
     r"during context \[hlo verifier\]: (?P<what>.*?)\n(?P<rest>.*?)Failed after spmd-partitioning", re.DOTALL

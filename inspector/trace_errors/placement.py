@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import instead, wrapped
 from ..report import Edit, StoryStep
-from .candidates import Candidate, Reason
-from .explicit_specs import spec_of, text_of
-from .problem import Argument, Problem, trimmed, without_keyword
+from .operands import spec_of, text_of
+from .problem import Argument, Candidate, Problem, Reason, trimmed, without_keyword
 
 DEVICES = re.compile(
     r"Received incompatible devices for jitted computation\. Got argument (?P<one>\S+) of (?P<function>\S+) with shape"

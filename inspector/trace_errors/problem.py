@@ -1,4 +1,7 @@
-"""An error of a script, as its explainers see it: what was said, where, the values there, and the source."""
+"""An error of a script, as its explainers see it: what was said, where, the values there, and the source.
+
+Its explanation is a `Reason` with candidates, the likeliest first.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,40 @@ from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, Placed, extent
 from ..findings.fixes.specs import SPECS
 from ..ir.program import Program, SourceFile, file_on_disk
-from ..report import Edit, SourcePosition
-from .explicit_specs import Spec
+from ..report import Edit, SourcePosition, StoryStep
+from .operands import Spec
 from .trying import Run, Texts
+
+
+class Candidate(Record, frozen=True):
+    """An edit to be tried. `is_other_data` where the script has other data with it, so that values cannot be equal.
+
+    `is_spelling` where it says the same in other words: there is nothing to compare its values with. `is_last` where it
+    gives up the mode of the mesh: it is tried if nothing else helps. `is_fewer` where it leaves devices idle,
+    `is_split` where it says that some batches are sharded.
+    """
+
+    title: str
+    edits: Edits = ()
+    is_other_data: bool = False
+    is_spelling: bool = False
+    is_last: bool = False
+    is_fewer: bool = False
+    is_split: bool = False
+
+
+class Reason(Record, frozen=True):
+    """Reason for an error: in one sentence, the argument that it is about, and what may help.
+
+    `where` is its place in the user's source, if it is not where the exception was raised.
+    """
+
+    title: str
+    argument: str = ""
+    steps: tuple[StoryStep, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    where: SourcePosition | None = None
+
 
 ARRAYS = ("array", "tracer", "host", "deleted")
 

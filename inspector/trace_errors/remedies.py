@@ -12,54 +12,15 @@ from functools import cached_property
 from itertools import islice
 
 from ...parsers.record import Record
-from ..capture.model import Capture, Failure
+from ..capture.model import Failure
 from ..capture.protocol.events import StackFrame
 from ..experiments.edited import applied
-from ..ir.program import Program, file_on_disk
+from ..ir.program import file_on_disk
 from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
-from . import closed_over, function_rules, mesh_sizes, modes, partitioning, placement, renamed, script_specs, sizes
-from .candidates import Candidate, Reason
-from .failed import Failed
-from .problem import Problem
+from .problem import Candidate, Problem, Reason
 from .sizes import BATCH
-from .table import explainers
+from .table import reason_of
 from .trying import Command, Run, Runner, Texts, differing
-
-Explain = Callable[[Problem, "re.Match[str]"], Reason | None]
-
-ROWS: tuple[tuple[re.Pattern[str], Explain], ...] = (
-    (sizes.INDIVISIBLE, sizes.explain),
-    (sizes.IN_SPECS, sizes.explain),
-    (sizes.SCATTERED, sizes.explain_scattered),
-    (mesh_sizes.MESH, mesh_sizes.explain_mesh),
-    (mesh_sizes.NAMES, mesh_sizes.explain_names),
-    (script_specs.RANK, script_specs.explain_rank),
-    (script_specs.TOO_LONG, script_specs.explain_rank),
-    (script_specs.TWICE, script_specs.explain_twice),
-    (script_specs.UNKNOWN, script_specs.explain_unknown),
-    (script_specs.NOT_MANUAL, script_specs.explain_unknown),
-    (script_specs.NO_MESH, script_specs.explain_no_mesh),
-    (script_specs.NONE, script_specs.explain_none),
-    (script_specs.TREE, script_specs.explain_length),
-    (script_specs.TREE_LENGTH, script_specs.explain_length),
-    (script_specs.TREE_KEYS, script_specs.explain_keys),
-    (script_specs.TREE_KIND, script_specs.explain_kind),
-    (placement.DEVICES, placement.explain_devices),
-    (placement.TWICE, placement.explain_donated_twice),
-    (placement.DELETED, placement.explain_deleted),
-    (placement.REQUIRED, placement.explain_required),
-    (closed_over.CLOSED, closed_over.explain_closed_over),
-    (modes.NOT_EXPLICIT, modes.explain_not_explicit),
-    (modes.ASSERTED, modes.explain_asserted),
-    (modes.MANUAL, modes.explain_manual),
-    (modes.UNBOUND, modes.explain_unbound),
-    (modes.MAPPED, modes.explain_mapped),
-    (function_rules.BACKWARD, function_rules.explain_backward),
-    (function_rules.MAPPED_AXIS, function_rules.explain_mapped_axis),
-    (renamed.MISSING, renamed.explain_missing),
-    (partitioning.INVALID, partitioning.explain_invalid),
-)
-"""Patterns of messages, and what explains them; those of errors in tracing alone are the `EXPLAINERS`."""
 
 MAX_RUNS = 24
 MAX_SECONDS = 150.0
@@ -73,31 +34,6 @@ MAX_CANDIDATES = (8, 3, 3, 2)
 MAX_FOLLOWED = 4
 MAX_GOOD = 3
 MAX_IDEAS = 2
-
-
-def reason_of(problem: Problem, unchecked: Callable[[], Report | None] = lambda: None) -> Reason | None:
-    """Reason for which a run fails, by the first row that knows; None of an error that none knows."""
-    for pattern, explain in ROWS:
-        match = pattern.search(problem.said)
-        reason = None if match is None else explain(problem, match)
-        if reason is not None:
-            return reason
-    failed = _failed(problem, unchecked)
-    for explainer, match in explainers(problem.said):
-        found = explainer(failed, match)
-        if found is not None:
-            own = tuple(Candidate(fix.title, fix.edits) for fix in found.fixes)
-            return Reason(found.title, "", found.steps, (*own, *modes.automatic(problem)))
-    return None
-
-
-def _failed(problem: Problem, unchecked: Callable[[], Report | None]) -> Failed:
-    source = problem.source(problem.script)
-    stack = tuple(problem.stack[number] for number in problem.own)
-    failure = Failure("function", problem.said.partition("\n")[0], "trace", said=problem.said, stack=stack)
-    axes = tuple(dict.fromkeys(name for mesh in problem.meshes() for name, _ in mesh.mesh))
-    specs = {each.name: each.spec for each in reversed(problem.arguments) if each.spec is not None}
-    return Failed(Program(Capture(script_text=source, failure=failure)), failure, unchecked, specs, axes)
 
 
 class _Solution(Record, frozen=True):

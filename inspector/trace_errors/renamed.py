@@ -16,8 +16,7 @@ from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, extent, instead, together, with_keyword
 from ..report import Edit, StoryStep
 from ..units import with_more
-from .candidates import Candidate, Reason
-from .problem import Problem
+from .problem import Candidate, Problem, Reason
 
 MISSING = re.compile(
     r"cannot import name '(?P<name>\w+)' from '(?P<module>jax[\w.]*)'|No module named '(?P<gone>jax\.[\w.]+)'"

@@ -12,10 +12,9 @@ from ..findings.fixes.edits import Edits, Placed, extent, instead, together, wra
 from ..findings.fixes.specs import SPECS
 from ..report import Edit, StoryStep
 from ..units import plural
-from .candidates import Candidate, Reason
-from .explicit_specs import spec_of, text_of
 from .modes import automatic
-from .problem import ARRAYS, Problem, entries_of, without_keyword
+from .operands import spec_of, text_of
+from .problem import ARRAYS, Candidate, Problem, Reason, entries_of, without_keyword
 from .sizes import placed_by_leaf, placements
 
 RANK = re.compile(

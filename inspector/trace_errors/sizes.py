@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from ..findings.fixes.calls import name_of
 from ..findings.fixes.edits import Edits, Placed, instead, parenthesized, together, wrapped
 from ..report import Edit, StoryStep
-from .candidates import Candidate, Reason
-from .explicit_specs import spec_of, text_of
-from .problem import ARRAYS, Problem, argument_of, entries_of
+from .operands import spec_of, text_of
+from .problem import ARRAYS, Candidate, Problem, Reason, argument_of, entries_of
 
 _SHARDING = r"\w*Sharding\(mesh=(?P<mesh>.*?), spec=P(?:artitionSpec)?\((?P<spec>(?:[^()]|\([^()]*\))*)\)"
 INDIVISIBLE = re.compile(

@@ -44,9 +44,9 @@ from shardscope.inspector.diff.outline import Fingerprint
 from shardscope.inspector.diff.passes import pass_changes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.change_rows import pair_lines
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import renderer
-from shardscope.inspector.render.validated_pair import pair_lines
 from shardscope.parsers.record import Record
 from shardscope.policies import policy_of
 from shardscope.terminal import progress, say

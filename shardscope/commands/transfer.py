@@ -19,8 +19,8 @@ from shardscope.inspector.capture.protocol.blocks import by_receiver
 from shardscope.inspector.ir.array_sharding import ArraySharding
 from shardscope.inspector.ir.types import ArrayType, jax_type
 from shardscope.inspector.render.printable import printable
+from shardscope.inspector.shardings.placement import pairs_of
 from shardscope.inspector.shardings.spelled import from_spec
-from shardscope.inspector.shardings.transfer import pairs_of
 from shardscope.inspector.units import format_bytes, plural
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec

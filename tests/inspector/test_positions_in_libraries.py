@@ -6,8 +6,14 @@ from collections.abc import Callable
 
 import pytest
 from shardscope.inspector.report import FindingPlace, SourcePosition
-from shardscope.inspector.report.call_sites import ARROW, call_sites, called_from, with_call_site
-from shardscope.inspector.report.position import library_text, short_name
+from shardscope.inspector.report.position import (
+    ARROW,
+    call_sites,
+    called_from,
+    library_text,
+    short_name,
+    with_call_site,
+)
 from shardscope.parsers.source import Frame
 
 LIBRARY = "/env/lib/python3.13/site-packages/flax/nnx/nn/linear.py"

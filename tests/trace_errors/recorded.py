@@ -21,8 +21,7 @@ from unittest.mock import patch
 from shardscope.inspector.capture.protocol.events import StackFrame
 from shardscope.inspector.capture.spawn import Request
 from shardscope.inspector.trace_errors import remedies
-from shardscope.inspector.trace_errors.candidates import Candidate
-from shardscope.inspector.trace_errors.problem import Problem
+from shardscope.inspector.trace_errors.problem import Candidate, Problem
 from shardscope.inspector.trace_errors.trying import Command, Run, Runner, Texts
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from jax.sharding import PartitionSpec as P
-from shardscope.inspector.trace_errors.explicit_specs import SPEC, spec_of
+from shardscope.inspector.trace_errors.operands import SPEC, spec_of
 
 AXES = (("x",), ("y",), ("x", "y"), ())
 

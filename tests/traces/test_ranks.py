@@ -14,9 +14,9 @@ import pytest
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted, TraceOptions
 from shardscope.inspector.capture.several import MAX_PROCESSES, devices_of_each, run_processes
-from shardscope.inspector.render.html.trace import ranks_page, trace_page
-from shardscope.inspector.render.json.ranks import ranks_json_schema, ranks_to_json
-from shardscope.inspector.render.tables.ranks import outcome
+from shardscope.inspector.render.html.comparison import ranks_page, trace_page
+from shardscope.inspector.render.json.trace import ranks_json_schema, ranks_to_json
+from shardscope.inspector.render.tables.traces import outcome
 from shardscope.inspector.traces.rank_watch import RankWatch
 from shardscope.inspector.traces.ranks import compare_ranks, first_other_call, ranks_text
 from shardscope.inspector.traces.read import read_trace

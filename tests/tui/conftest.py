@@ -9,8 +9,7 @@ import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
-from shardscope.tui.source_pane import SourcePane
-from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.stage_pane import SourcePane, StagePane
 from textual.pilot import Pilot
 
 MAX_WAITS = 600

@@ -12,8 +12,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Cancellation, Request, capture
 from shardscope.parsers.source import Source
 from shardscope.tui.app import ShardscopeApp
-from shardscope.tui.source_pane import SourcePane
-from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.stage_pane import SourcePane, StagePane
 
 from ..conftest import SampleCapture
 from .conftest import Driver, Opened

@@ -14,8 +14,8 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.table import Column, Table
 from shardscope.inspector.render.tables import TABLES
 from shardscope.inspector.render.tables.comparison import screen_tables
-from shardscope.tui.columns import BETWEEN, fitted, grid_of
 from shardscope.tui.painted import columns_of, rows_of
+from shardscope.tui.row_table import BETWEEN, fitted, grid_of
 from shardscope.tui.tab_strip import Tab, TabStrip
 from shardscope.tui.tables_pane import TABS
 from textual.geometry import Size

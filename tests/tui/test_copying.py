@@ -9,9 +9,8 @@ from shardscope.inspector.capture.model import Value
 from shardscope.inspector.render.variance_lines import line_variance
 from shardscope.inspector.selection.selection import SourceLine, StagePlace
 from shardscope.inspector.shardings.table import values
-from shardscope.tui.choice_screen import ChoiceScreen
-from shardscope.tui.source_pane import SourcePane
-from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.reading_screen import ChoiceScreen
+from shardscope.tui.stage_pane import SourcePane, StagePane
 
 from .conftest import Driver, Opened
 from .test_looks import kept

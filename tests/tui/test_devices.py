@@ -8,8 +8,7 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.selection.selection import ProbePlace
 from shardscope.samples.catalogue import samples
 from shardscope.tui.row_table import RowTable
-from shardscope.tui.source_pane import SourcePane
-from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.stage_pane import SourcePane, StagePane
 
 from .conftest import Opened
 

@@ -17,12 +17,11 @@ from shardscope.inspector.report import Finding
 from shardscope.tui import edit_loop
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.arrivals import same_entry
-from shardscope.tui.choice_screen import ChoiceScreen
 from shardscope.tui.diff_screen import DiffScreen
 from shardscope.tui.edit_loop import EditLoop
 from shardscope.tui.feed import Feed
 from shardscope.tui.main_screen import MainScreen
-from shardscope.tui.reading_screen import ReadingScreen
+from shardscope.tui.reading_screen import ChoiceScreen, ReadingScreen
 from textual.pilot import Pilot
 
 from ..conftest import SampleCapture

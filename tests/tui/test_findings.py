@@ -19,8 +19,7 @@ from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.reading_screen import ReadingScreen
 from shardscope.tui.row_table import RowTable
-from shardscope.tui.source_pane import SourcePane
-from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.stage_pane import SourcePane, StagePane
 
 from ..conftest import SampleCapture
 from .conftest import Driver, Opened

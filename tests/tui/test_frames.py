@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.load import load
 from shardscope.inspector.report import Collective
-from shardscope.tui.source_pane import SourcePane
-from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.stage_pane import SourcePane, StagePane
 
 from .conftest import Driver, Opened
 

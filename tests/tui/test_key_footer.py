@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from shardscope.tui.help import Help
 from shardscope.tui.key_footer import KeyFooter
+from shardscope.tui.prompt import Help
 
 from .conftest import Opened
 from .test_looks import kept

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.load import load
-from shardscope.tui.help import Help
 from shardscope.tui.main_screen import MainScreen
+from shardscope.tui.prompt import Help
 from shardscope.tui.row_table import RowTable
-from shardscope.tui.source_pane import SourcePane
-from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.stage_pane import SourcePane, StagePane
 from shardscope.tui.tables_pane import TABS, TablesPane
 from textual.events import Key
 from textual.widgets import Input

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.report import Collective
 from shardscope.tui.row_table import RowTable
-from shardscope.tui.source_pane import SourcePane
-from shardscope.tui.stage_pane import StagePane
+from shardscope.tui.stage_pane import SourcePane, StagePane
 from shardscope.tui.text_view import TextView
 
 from ..conftest import SampleCapture

@@ -1,4 +1,4 @@
-"""Targets side by side, what differs between two lowerings, and the results of checks."""
+"""Targets side by side, what differs between two lowerings, results of checks, traces, and differences of processes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from ...check.verdict import Verdict
 from ...diff.diff import Diff
 from ...diff.headline import headline
 from ...diff.targets import Comparison
+from ...ir.program import file_on_disk
+from ...report import file_and_line
+from ...traces.ranks import Divergence, RankComparison, Side, compare_ranks, ranks_text
+from ...traces.trace import Trace
 from ..tables.comparison import budgets_table, collectives_by_cause, diff_tables, summary, targets, word
-from .elements import cell, element, facts, text
+from ..tables.traces import endings, headline_parts, outcome, programs, ranks_summary, retracings, transfers
+from .elements import cell, element, excerpt, facts, section, text
 from .page import page
 from .report import sections
 from .tables import table_section
@@ -52,3 +57,62 @@ def _diff_parts(found: Diff, prefix: str = "") -> Iterator[str]:
     yield element("h1", text(headline(found)))
     yield facts([("before", found.before.title), ("after", found.after.title)])
     yield from (table_section(table, prefix) for table in diff_tables(found))
+
+
+def trace_page(trace: Trace) -> str:
+    """The programs, what communicates most first; of several processes, their differences."""
+    raised = dict.fromkeys(each.failure.message for each in trace.processes if each.failure is not None)
+    hints = dict.fromkeys(each.failure.hint for each in trace.processes if each.failure is not None)
+    found = compare_ranks(trace) if trace.is_distributed else None
+    parts = [
+        *(element("p", text(message), "error") for message in raised),
+        *(element("p", text(f"hint: {hint}")) for hint in hints if hint),
+        *([_differences(found, with_lines=False)] if found is not None else []),
+        *_programs(trace),
+        _lines(endings(trace)),
+    ]
+    return _page(trace, found, parts)
+
+
+def ranks_page(compared: tuple[Trace, RankComparison]) -> str:
+    """The differences with the lines that they come from, then the programs; the files are as they are on disk."""
+    trace, found = compared
+    parts = [_differences(found, with_lines=True), _lines(ranks_summary(trace, found)), *_programs(trace)]
+    return _page(trace, found, parts)
+
+
+def _page(trace: Trace, found: RankComparison | None, parts: Sequence[str]) -> str:
+    command, *others = headline_parts(trace)
+    links = [("differences", "Differences")] if found is not None and found.divergences else []
+    links += [(table.id, table.title) for table in (programs(trace), transfers(trace), retracings(trace)) if table.rows]
+    head = [element("h1", text(command)), element("p", text(" · ".join(others)))]
+    return page(command, [*head, *parts], links)
+
+
+def _programs(trace: Trace) -> Iterator[str]:
+    yield from (table_section(table) for table in (programs(trace), transfers(trace), retracings(trace)))
+
+
+def _differences(found: RankComparison, *, with_lines: bool) -> str:
+    """One article for each difference, with what each group of ranks does."""
+    articles = (
+        element("article", "\n".join(_divergence(each, with_lines=with_lines)), id=f"difference-{number}")
+        for number, each in enumerate(found.divergences, 1)
+    )
+    heading = outcome(found)
+    return section("differences", heading[:1].upper() + heading[1:], "\n".join(articles)) if heading else ""
+
+
+def _divergence(found: Divergence, *, with_lines: bool) -> Iterator[str]:
+    yield element("p", text(found.title), "strong")
+    yield facts([(ranks_text(side.ranks), " · ".join(filter(None, (side.text, _place(side))))) for side in found.sides])
+    for place in dict.fromkeys(side.place for side in found.sides if side.place is not None) if with_lines else ():
+        yield excerpt(file_on_disk(place.file), place.line)
+
+
+def _place(side: Side) -> str:
+    return "" if side.place is None else file_and_line(side.place.file, side.place.line)
+
+
+def _lines(said: Iterator[str]) -> str:
+    return element("p", "<br>\n".join(map(text, said)))

@@ -18,10 +18,9 @@ from ..tables.captured import other_programs
 from ..tables.collectives import collectives
 from ..tables.findings import ROLES, findings
 from .elements import cell, code, diff_lines, element, excerpt, facts, section, text
-from .flow import cause_flows, flows
 from .mesh import drawings, mesh_key
 from .page import fragment, page
-from .tables import table_section
+from .tables import cause_flows, flows, table_section
 from .timeline import timeline_section
 
 MAX_CAUSES = 3

@@ -8,8 +8,8 @@ from ...catalog.spellings import KIND_OF, Kind
 from ...collectives.origin import merged_parts
 from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
-from ...report.axes import AxisUse
-from ...report.call_sites import call_sites
+from ...report.communication import AxisUse
+from ...report.position import call_sites
 from ...units import format_bytes, format_seconds, listed, plural
 from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, shown_parts, without_layers

@@ -1,4 +1,4 @@
-"""The tables of a trace: its programs, and functions that were compiled more than once."""
+"""The tables of a trace: its programs, functions that were compiled more than once, and differences of processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...capture.protocol.trace import Place
 from ...report import file_and_line
-from ...traces.ranks import ranks_text
+from ...traces.ranks import RankComparison, ranks_text
 from ...traces.retracing import Retraced, retraced
 from ...traces.trace import Program, Trace
 from ...units import format_seconds, plural
@@ -204,3 +204,27 @@ def _retraced(found: Retraced, trace: Trace) -> Iterable[Row]:
     for program, reasons in zip(found.programs[1:], found.reasons, strict=True):
         seconds = format_seconds(program.compiled.compile_seconds)
         yield Row((Piece(trace.id_of(program), "strong"), seconds, "; ".join(reasons)), program)
+
+
+def outcome(found: RankComparison) -> str:
+    """`2 differences between ranks 0–3`, or that none was found; empty where no two ranks were compared."""
+    if len(found.ranks) < 2:
+        return ""
+    count = plural(len(found.divergences), "difference") if found.divergences else "no differences found"
+    return f"{count} between {ranks_text(found.ranks)}"
+
+
+def ranks_summary(trace: Trace, found: RankComparison) -> Iterator[str]:
+    """The compared programs, and those that could not be compared."""
+    programs = plural(found.same, "program") if found.same else "No program"
+    if found.ranks:
+        yield f"{programs} of several processes {'are' if found.same > 1 else 'is'} equal in {ranks_text(found.ranks)}."
+    yield from (f"Not known: {each}." for each in found.unknown)
+    if trace.ended:
+        yield f"Ended by shardscope: {trace.ended}."
+    for process in trace.processes:
+        if process.failure is not None:
+            yield f"{'' if process.rank is None else f'rank {process.rank}: '}{process.failure.message}"
+    yield from dict.fromkeys(f"{each.level}: {each.text}" for process in trace.processes for each in process.messages)
+    if trace.seconds is not None:
+        yield f"The processes took {format_seconds(trace.seconds)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...report import ProbedValue, Report
-from ...report.call_sites import CallSites, call_sites, with_call_site
+from ...report.position import CallSites, call_sites, with_call_site
 from ...selection.selection import ProbePlace
 from ...values.elements import unequal_copies
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell

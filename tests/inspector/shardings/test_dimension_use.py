@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardscope.inspector.shardings import dimension_use
-from shardscope.inspector.shardings.dimension_use import DimensionUse
+from shardscope.inspector.shardings.sharded_dimensions import DimensionUse
 
 SIZES = [sizes for rank in range(1, 4) for sizes in product((1, 2, 3, 4, 6), repeat=rank)]
 
@@ -29,7 +28,7 @@ def test_blocks_that_stay_blocks(devices: int, monkeypatch: pytest.MonkeyPatch) 
     use: Any = DimensionUse(None, 0)  # type: ignore[arg-type]
     tried = 0
     for sizes in SIZES:
-        monkeypatch.setattr(dimension_use.DimensionUse, "_parts", lambda self, cut, sizes=sizes: (devices, list(sizes)))
+        monkeypatch.setattr(DimensionUse, "_parts", lambda self, cut, sizes=sizes: (devices, list(sizes)))
         if math.prod(sizes) % devices:
             continue
         tried += 1
@@ -43,7 +42,7 @@ def test_blocks_that_stay_blocks(devices: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_of_what_is_merged_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dimension_use.DimensionUse, "_parts", lambda self, cut: None)
+    monkeypatch.setattr(DimensionUse, "_parts", lambda self, cut: None)
     use: Any = DimensionUse(None, 0)  # type: ignore[arg-type]
     assert not use.is_kept(None)
     assert not use.could_keep(None)

@@ -10,17 +10,21 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.model import Stage
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.shardings.dataflow import Dataflow, Node, dataflow_of
-from shardscope.inspector.shardings.dimension_use import ACROSS, DimensionUse
-from shardscope.inspector.shardings.moved_dtypes import floats_among, is_whole, moves_whole_numbers, of_its_dtype
 from shardscope.inspector.shardings.sharded_dimensions import (
+    ACROSS,
+    DimensionUse,
     dimensions_of,
     dtype_of,
+    floats_among,
     have_same_axes,
+    is_whole,
     local_size,
+    moves_whole_numbers,
+    of_its_dtype,
     placed_at,
+    wanted_by,
     with_axes,
 )
-from shardscope.inspector.shardings.wanted_by import wanted_by
 from shardscope.parsers.source import Source
 
 TEXT = """\
@@ -214,7 +218,7 @@ def test_requested_of_operands(flow: Dataflow, row: int, expected: list[tuple[No
 )
 def test_values_that_a_collective_can_move(monkeypatch: pytest.MonkeyPatch, dtypes: str, moved: str, kept: str) -> None:
     monkeypatch.setattr(
-        "shardscope.inspector.shardings.moved_dtypes.dtype_of", lambda _, node: None if node == "?" else node
+        "shardscope.inspector.shardings.sharded_dimensions.dtype_of", lambda _, node: None if node == "?" else node
     )
     collective: Any = SimpleNamespace(operand_types=[SimpleNamespace(dtype=each) for each in moved.split()])
     cuts: Any = [SimpleNamespace(node=each) for each in dtypes.split()]

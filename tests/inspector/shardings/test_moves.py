@@ -11,9 +11,8 @@ from shardscope.inspector.load import load
 from shardscope.inspector.shardings.dataflow import Dataflow, Node
 from shardscope.inspector.shardings.moves import moves_of
 from shardscope.inspector.shardings.recorded import sharding_at
-from shardscope.inspector.shardings.replay import BEFORE, Replay
 from shardscope.inspector.shardings.table import propagated
-from shardscope.inspector.shardings.why import causes
+from shardscope.inspector.shardings.why import BEFORE, Replay, causes
 
 from tests.inspector.shardings.test_why import check, nodes
 

@@ -7,9 +7,9 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.render.sharding_grid import grid_lines
 from shardscope.inspector.shardings.dataflow import Node
 from shardscope.inspector.shardings.recorded import sharding_at
-from shardscope.inspector.shardings.replay import BEFORE, Replay
 from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.inspector.shardings.table import propagated
+from shardscope.inspector.shardings.why import BEFORE, Replay
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 
