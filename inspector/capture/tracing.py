@@ -1,44 +1,61 @@
-"""Runs a command unmodified, with every Python process of it recorded into a folder."""
+"""Runs a command unmodified, with every Python process of it recorded into a folder.
+
+As several processes it stands for one of a cluster: the first has our standard input and output; what the others print
+is kept in the folder of the trace.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
 from ...parsers.record import Record
 from ..targets.target import parse_target, topology_of
-from .environment import child_environment
-from .guardian import Guardian
+from .children import Children
+from .environment import DEFAULT_DEVICES, child_environment
 from .model import CaptureError
 from .protocol.bootstrap import SITE
 from .protocol.names import FOLDER_VARIABLE, OPTIONS_VARIABLE
 from .protocol.trace import TraceOptions
 
-POLL_S = 0.2
-
-GRACE_S = 5.0
-"""Seconds that a command has to end after a SIGTERM, which ended this process."""
+MAX_PROCESSES = 256
 
 CACHE_VARIABLE = "JAX_ENABLE_COMPILATION_CACHE"
 
 SITE_FOLDER = ".python"
 """In the folder of a trace, what makes Python record: it is first on PYTHONPATH."""
 
+OUTPUT_FILE = "output-{}.txt"
+
+RANK, PROCESSES = "{rank}", "{processes}"
+"""In arguments of a script that several processes run, these are replaced."""
+
 
 class Finished(Record, frozen=True):
-    """The end of a command: its exit status, or a signal's number negated, and the seconds that it took."""
+    """The end of a command, and the seconds that it took.
 
-    status: int
+    The exit statuses of its processes, or signals' numbers negated, None for one that was ended by us; `why` it was.
+    """
+
+    statuses: tuple[int | None, ...]
+    why: str
     seconds: float
+
+    @property
+    def status(self) -> int:
+        """The first status that is not 0."""
+        return next((status for status in self.statuses if status), 0)
 
 
 def run_traced(
@@ -48,60 +65,131 @@ def run_traced(
     devices: int | None = None,
     stdout: IO[bytes] | int | None = None,
     cancelled: threading.Event | None = None,
+    why_to_end: Callable[[], str] = str,
+    timeout: float | None = None,
+    have_ended: Callable[[], bool] = bool,
 ) -> Finished:
     """Run a command to its end, with our standard input and, unless `stdout` is given, output.
 
     Ctrl-C is the command's: it ends when that does. With `cancelled`, in whatever thread, it has no input and output,
     and is ended when that is set.
 
+    As `options.processes` processes, each with so many devices, it is ended when one has failed, when `why_to_end`
+    gives a reason, when all wait, or after `timeout` seconds. JAX's processes sometimes hang as Python ends: that is no
+    reason once their scripts `have_ended`.
+
     Raises:
         CaptureError: the command cannot be run. TargetError: there is no such target.
     """
-    environment = environment_on_target(folder, options, devices)
     started = time.monotonic()
-    null = None if cancelled is None else subprocess.DEVNULL
-    with Guardian() as guardian:
-        try:
-            process = guardian.start(
-                command,
-                environment,
-                stdin=null,
-                stdout=null or stdout,
-                stderr=null,
-                start_new_session=cancelled is not None,
-            )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise CaptureError(f"cannot run {command[0]}: {reason}") from error
-        status = _foreground(process) if cancelled is None else _wait(process, cancelled)
-    finished = Finished(status, time.monotonic() - started)
-    if cancelled is None:
-        check_recorded(folder)
-    return finished
-
-
-def _foreground(process: subprocess.Popen[bytes]) -> int:
-    """The exit status of a process that Ctrl-C is left to. What else ends this process is handed on to it."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    is_ours = cancelled is None
+    null = None if is_ours else subprocess.DEVNULL
+    reasons = [lambda: "cancelled" if cancelled is not None and cancelled.is_set() else None]
+    children = Children()
+    before = signal.getsignal(signal.SIGINT)
     try:
-        return process.wait()
-    except BaseException:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_S)
-        raise
+        if options.processes == 1:
+            environment = environment_on_target(folder, options, devices)
+            children.begin(command, environment, null, null or stdout, null, has_session=not is_ours)
+        else:
+            deadline = math.inf if timeout is None else started + timeout
+            late = "the time limit of --timeout was reached"
+            reasons = [
+                children.failed,
+                children.stalled(have_ended),
+                lambda: late if time.monotonic() > deadline else None,
+                lambda: why_to_end() or None,
+            ]
+            options = replace(options, coordinator=f"127.0.0.1:{_free_port()}")
+            for rank in range(options.processes):
+                _begin_rank(children, command, folder, replace(options, rank=rank), devices, stdout)
+        if is_ours:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # not before: Ctrl-C is theirs
+        why = children.wait(*reasons)
     finally:
-        signal.signal(signal.SIGINT, before)
+        statuses = children.end(is_gentle=is_ours and options.processes == 1)
+        if is_ours:
+            signal.signal(signal.SIGINT, before)
+    if is_ours:
+        check_recorded(folder)
+    return Finished(statuses, why, time.monotonic() - started)
 
 
-def _wait(process: subprocess.Popen[bytes], cancelled: threading.Event) -> int:
-    """The exit status of a process, which is ended with all that it has started when `cancelled` is set."""
-    while process.poll() is None:
-        if cancelled.wait(POLL_S):
-            with suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return process.returncode
+def _begin_rank(
+    children: Children,
+    command: Sequence[str],
+    folder: Path,
+    options: TraceOptions,
+    devices: int | None,
+    stdout: IO[bytes] | int | None,
+) -> None:
+    """Begin one of several, with our standard input and output, or with none and a file to print to."""
+    own = {RANK: str(options.rank), PROCESSES: str(options.processes)}
+    filled = [own.get(part) or part.replace(RANK, own[RANK]).replace(PROCESSES, own[PROCESSES]) for part in command]
+    environment = {**environment_on_target(folder, options, devices), **_launcher_variables(options)}
+    if options.rank == 0:
+        children.begin(filled, environment, stdout=stdout)
+        return
+    with output_file(folder, options.rank).open("wb") as log:
+        children.begin(filled, environment, subprocess.DEVNULL, log, subprocess.STDOUT)
+
+
+def devices_of_each(processes: int, devices: int | None, target: str) -> int:
+    """Return the number of devices of each process.
+
+    Raises:
+        CaptureError: they cannot be divided among the processes.
+    """
+    if not 1 < processes <= MAX_PROCESSES:
+        raise CaptureError(f"--processes takes a number from 2 to {MAX_PROCESSES}")
+    total = devices or parse_target(target).devices or max(DEFAULT_DEVICES // processes, 1) * processes
+    if total % processes:
+        raise CaptureError(f"{total} devices cannot be divided among {processes} processes")
+    return total // processes
+
+
+def output_file(folder: Path, rank: int) -> Path:
+    """The file of standard output of a process other than the first."""
+    return folder / OUTPUT_FILE.format(rank)
+
+
+def is_output_file(name: str) -> bool:
+    """Return whether a file has such a name."""
+    return fnmatchcase(name, OUTPUT_FILE.format("*"))
+
+
+def _launcher_variables(options: TraceOptions) -> dict[str, str]:
+    """Environment variables by which launchers describe the job to the processes that they start, one on each host."""
+    rank, count = str(options.rank), str(options.processes)
+    address, _, port = options.coordinator.rpartition(":")
+    return {
+        "JAX_COORDINATOR_ADDRESS": options.coordinator,
+        "JAX_NUM_PROCESSES": count,
+        "JAX_PROCESS_COUNT": count,
+        "JAX_PROCESS_ID": rank,
+        "JAX_PROCESS_INDEX": rank,
+        "MASTER_ADDR": address,
+        "MASTER_PORT": port,
+        "RANK": rank,
+        "WORLD_SIZE": count,
+        "LOCAL_RANK": "0",
+        "NODE_RANK": rank,
+        "SLURM_PROCID": rank,
+        "SLURM_NTASKS": count,
+        "SLURM_LOCALID": "0",
+        "SLURM_NODEID": rank,
+        "OMPI_COMM_WORLD_RANK": rank,
+        "OMPI_COMM_WORLD_SIZE": count,
+        "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+        "HOSTNAME": f"{socket.gethostname()}-{rank}",
+        **({"PYTHONHASHSEED": str(options.rank + 1)} if "PYTHONHASHSEED" not in os.environ else {}),
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def check_recorded(folder: Path) -> None:

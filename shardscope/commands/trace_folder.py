@@ -11,8 +11,7 @@ from pathlib import Path
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE
 from shardscope.inspector.capture.scratch import Scratch
-from shardscope.inspector.capture.several import is_output_file
-from shardscope.inspector.capture.tracing import SITE_FOLDER
+from shardscope.inspector.capture.tracing import SITE_FOLDER, is_output_file
 from shardscope.inspector.traces.read import is_trace
 
 

@@ -18,8 +18,7 @@ from shardscope.configuration import configuration_above
 from shardscope.inspector.capture.interpreter import interpreter_with_jax
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
-from shardscope.inspector.capture.several import MAX_PROCESSES, devices_of_each, output_file, run_processes
-from shardscope.inspector.capture.tracing import run_traced
+from shardscope.inspector.capture.tracing import MAX_PROCESSES, devices_of_each, output_file, run_traced
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.traces.rank_watch import RankWatch
 from shardscope.inspector.traces.read import read_trace
@@ -80,8 +79,16 @@ def traced_as_processes(
     recorded = replace(recorded, processes=processes, compare=True, skew=skew)
     watch = RankWatch(folder, at_rest=at_rest)
     with live_list(folder, command, quiet=quiet):
-        have_ended = partial(watch.have_ended, processes)
-        ended = run_processes(command, folder, recorded, of_each, stdout, watch.why_to_end, timeout, have_ended)
+        ended = run_traced(
+            command,
+            folder,
+            recorded,
+            of_each,
+            stdout,
+            why_to_end=watch.why_to_end,
+            timeout=timeout,
+            have_ended=partial(watch.have_ended, processes),
+        )
     for rank, status in enumerate(ended.statuses):
         if rank and status:
             lines = output_file(folder, rank).read_text(errors="replace").splitlines()[-MAX_LINES:]

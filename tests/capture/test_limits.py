@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from shardscope.inspector.capture import dumps, file, packed
+from shardscope.inspector.capture.children import STARVED_SHARE, processor_seconds, ready_seconds
 from shardscope.inspector.capture.endings import LAST_WORDS, Ending, died, timed_out
 from shardscope.inspector.capture.environment import child_environment, user_devices
 from shardscope.inspector.capture.model import CaptureError, UnreadableFileError
@@ -36,7 +37,6 @@ from shardscope.inspector.capture.protocol.workspace import (
     read_messages,
     read_peak,
 )
-from shardscope.inspector.capture.several import STARVED_SHARE, processor_seconds, ready_seconds
 from shardscope.inspector.capture.worker.inputs.callables import parameter_names
 from shardscope.inspector.targets.target import parse_target
 

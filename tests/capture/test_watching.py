@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
-from shardscope.inspector.capture import several
+from shardscope.inspector.capture import children, tracing
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.propagation import is_explained
 from shardscope.inspector.capture.protocol import wire
@@ -66,11 +66,11 @@ def test_processes_that_wait_after_their_scripts(
     have_ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are ended, and only those whose scripts have not ended are said to wait for each other."""
-    monkeypatch.setattr(several, "STALLED_S", 0.3)
-    monkeypatch.setattr(several, "CHECK_S", 0.1)
-    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    monkeypatch.setattr(children, "STALLED_S", 0.3)
+    monkeypatch.setattr(children, "CHECK_S", 0.1)
+    monkeypatch.setattr(tracing, "check_recorded", lambda folder: None)
     options = TraceOptions(None, None, True, "cpu", processes=2)
-    finished = several.run_processes(["sleep", "600"], tmp_path, options, 2, have_ended=lambda: have_ended)
+    finished = tracing.run_traced(["sleep", "600"], tmp_path, options, 2, have_ended=lambda: have_ended)
     assert finished.statuses == (None, None)
     assert finished.status == 0
     assert (finished.why == "") == have_ended
@@ -81,12 +81,12 @@ def test_processes_that_wait_after_their_scripts(
 def test_processes_beside_one_that_failed_have_some_time_to_end(
     seconds: float, statuses: tuple[int | None, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(several, "FAILED_GRACE_S", seconds)
-    monkeypatch.setattr(several, "POLL_S", 0.05)
-    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    monkeypatch.setattr(children, "FAILED_GRACE_S", seconds)
+    monkeypatch.setattr(children, "POLL_S", 0.05)
+    monkeypatch.setattr(tracing, "check_recorded", lambda folder: None)
     options = TraceOptions(None, None, True, "cpu", processes=2)
     command = ["sh", "-c", f"test {{rank}} = 1 || exit 3; sleep {0.3 if seconds else 600}"]
-    finished = several.run_processes(command, tmp_path, options, 2)
+    finished = tracing.run_traced(command, tmp_path, options, 2)
     assert (finished.statuses, finished.status) == (statuses, 3)
     assert finished.why == (
         "process 0 ended with exit status 3, for which the others waited" if None in statuses else ""
@@ -94,39 +94,39 @@ def test_processes_beside_one_that_failed_have_some_time_to_end(
 
 
 def test_processes_may_wait_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several, "CHECK_S", 0.05)
-    monkeypatch.setattr(several, "POLL_S", 0.05)
-    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    monkeypatch.setattr(children, "CHECK_S", 0.05)
+    monkeypatch.setattr(children, "POLL_S", 0.05)
+    monkeypatch.setattr(tracing, "check_recorded", lambda folder: None)
     options = TraceOptions(None, None, True, "cpu", processes=2)
-    finished = several.run_processes(["sleep", "0.5"], tmp_path, options, 2)
+    finished = tracing.run_traced(["sleep", "0.5"], tmp_path, options, 2)
     assert (finished.statuses, finished.why) == ((0, 0), "")
-    late = several.run_processes(["sleep", "600"], tmp_path, options, 2, timeout=0.1)
+    late = tracing.run_traced(["sleep", "600"], tmp_path, options, 2, timeout=0.1)
     assert (late.statuses, late.why) == ((None, None), "the time limit of --timeout was reached")
-    ended = several.run_processes(["sleep", "600"], tmp_path, options, 2, why_to_end=lambda: "they differ")
+    ended = tracing.run_traced(["sleep", "600"], tmp_path, options, 2, why_to_end=lambda: "they differ")
     assert (ended.statuses, ended.why) == ((None, None), "they differ")
 
 
 def test_processes_that_compute_or_want_to_are_not_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the seconds that the system says of them, and those for which they waited for a processor."""
     for name, seconds in (("CHECK_S", 0.05), ("POLL_S", 0.02), ("STALLED_S", 0.1)):
-        monkeypatch.setattr(several, name, seconds)
-    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+        monkeypatch.setattr(children, name, seconds)
+    monkeypatch.setattr(tracing, "check_recorded", lambda folder: None)
     options = TraceOptions(None, None, True, "cpu", processes=2)
     for ran, wanted in ((10, 0), (0, 10)):
         clock = itertools.count()
-        monkeypatch.setattr(several, "processor_seconds", lambda pids, ran=ran: float(ran * next(clock)))  # noqa: B023
+        monkeypatch.setattr(children, "processor_seconds", lambda pids, ran=ran: float(ran * next(clock)))  # noqa: B023
         ready = itertools.count()
-        monkeypatch.setattr(several, "ready_seconds", lambda pids, w=wanted: {tmp_path: w * next(ready)})  # noqa: B023
-        finished = several.run_processes(["sleep", "0.6"], tmp_path, options, 2)
+        monkeypatch.setattr(children, "ready_seconds", lambda pids, w=wanted: {tmp_path: w * next(ready)})  # noqa: B023
+        finished = tracing.run_traced(["sleep", "0.6"], tmp_path, options, 2)
         assert (finished.statuses, finished.why) == ((0, 0), "")
 
 
 def test_what_the_first_process_prints_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads our input; the others have none, and a file each for what they print."""
-    monkeypatch.setattr(several, "check_recorded", lambda folder: None)
+    monkeypatch.setattr(tracing, "check_recorded", lambda folder: None)
     options = TraceOptions(None, None, True, "cpu", processes=3)
     with (tmp_path / "stdout").open("wb") as stdout:
-        several.run_processes(["echo", "{rank}"], tmp_path, options, 2, stdout)
+        tracing.run_traced(["echo", "{rank}"], tmp_path, options, 2, stdout)
     printed = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
     assert printed == {"stdout": "0\n", "output-1.txt": "1\n", "output-2.txt": "2\n"}
 
@@ -228,7 +228,7 @@ def test_each_process_has_the_variables_of_a_launcher(monkeypatch: pytest.Monkey
     """Also a seed of hashes of its own, as on hosts, where the user sets none."""
     options = TraceOptions(coordinator="127.0.0.1:8476", processes=4, rank=2)
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
-    found = several._launcher_variables(options)
+    found = tracing._launcher_variables(options)
     assert (found["MASTER_ADDR"], found["MASTER_PORT"], found["RANK"], found["WORLD_SIZE"]) == (
         "127.0.0.1",
         "8476",
@@ -238,4 +238,4 @@ def test_each_process_has_the_variables_of_a_launcher(monkeypatch: pytest.Monkey
     assert found["JAX_COORDINATOR_ADDRESS"] == options.coordinator
     assert found["PYTHONHASHSEED"] == "3"
     monkeypatch.setenv("PYTHONHASHSEED", "7")
-    assert "PYTHONHASHSEED" not in several._launcher_variables(options)
+    assert "PYTHONHASHSEED" not in tracing._launcher_variables(options)

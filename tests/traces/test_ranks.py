@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted, TraceOptions
-from shardscope.inspector.capture.several import MAX_PROCESSES, devices_of_each, run_processes
+from shardscope.inspector.capture.tracing import MAX_PROCESSES, devices_of_each, run_traced
 from shardscope.inspector.render.html.comparison import ranks_page, trace_page
 from shardscope.inspector.render.json.trace import ranks_json_schema, ranks_to_json
 from shardscope.inspector.render.tables.traces import outcome
@@ -43,7 +43,9 @@ def trace(folder: Path) -> Trace:
     command = (sys.executable, str(HERE / "diverging.py"), str(folder))
     options = TraceOptions(processes=2, target="cpu", compare=True, skew=3600.0)
     with (folder / "stdout").open("wb") as stdout:
-        ended = run_processes(command, folder / "trace", options, 2, stdout, RankWatch(folder / "trace").why_to_end)
+        ended = run_traced(
+            command, folder / "trace", options, 2, stdout, why_to_end=RankWatch(folder / "trace").why_to_end
+        )
     assert ended.statuses == (0, 0)
     return read_trace(folder / "trace", command, ended.status, ended.seconds)
 
