@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .guardian import Guardian
 from .model import CaptureError
@@ -58,7 +58,7 @@ class Children:
         Raises:
             CaptureError: it cannot be run.
         """
-        streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+        streams: dict[str, Any] = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
         try:
             process = self._guardian.start(command, environment, start_new_session=has_session, **streams)
         except (OSError, ValueError) as error:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..capture import file
 from ..capture.dumps import is_regular
+from ..capture.events import decode
 from ..capture.model import CaptureError, Failure, Message
+from ..capture.protocol import wire
 from ..capture.protocol.events import Devices, Event
 from ..capture.protocol.trace import (
     CALLS_FILE,
@@ -30,7 +33,6 @@ from ..collectives.context import context_of
 from ..collectives.stage import collectives_in_context
 from ..ir import program as ir
 from ..units import known_sum
-from .event_file import EventFile
 from .trace import Process, Program, Trace
 
 
@@ -48,64 +50,106 @@ def read_trace(
     folder: Path, command: Sequence[str] = (), status: int | None = None, seconds: float | None = None
 ) -> Trace:
     """Everything that is in the folder of a trace."""
-    found = [(_read_process(path.parent), path.parent) for path in _event_files(folder)]
-    found = [(read, path) for read, path in found if read[0] is not None]
-    found.sort(key=lambda each: _order(each[0][0]))
-    programs = [
-        program_of(number, compiled, path, inexact)
-        for number, ((_, entries, inexact), path) in enumerate(found)
-        for compiled in entries
-    ]
-    processes = tuple(read[0] for read, _ in found if read[0] is not None)
-    command = tuple(command) or (processes[0].started.argv if processes else ())
-    return Trace(command, processes, ranked(programs), status, seconds)
+    session = Session(folder)
+    session.update()
+    return session.trace(command, status, seconds)
 
 
-def _order(process: Process | None) -> tuple[int, float]:
-    assert process is not None
-    return process.rank or 0, process.started.started
+@dataclass
+class RecordedProcess:
+    """The events of a process, as far as they are written; `offset` is the end of the last one that was read."""
+
+    folder: Path
+    offset: int = 0
+    process: Process | None = None
+    programs: dict[int, CompiledProgram] = field(default_factory=dict)
+    described: dict[int, Program] = field(default_factory=dict)
+    inexact: set[int] = field(default_factory=set)
+    called: list[Called] = field(default_factory=list)
+    transfers: dict[int, Transferred] = field(default_factory=dict)
+
+    def update(self) -> bool:
+        """Take in the events since the last call, up to one that is cut off or none; returns whether there are any."""
+        before = self.offset
+        with (self.folder / EVENTS_FILE).open("rb") as stream, suppress(wire.FrameError, CaptureError):
+            stream.seek(before)
+            for frame in wire.read(stream):
+                self.offset = stream.tell()
+                self._take(decode(frame))
+        return self.offset > before
+
+    def _take(self, event: Event | None) -> None:
+        match event:
+            case ProcessStarted():
+                self.process = Process(event)
+            case CompiledProgram(number):
+                self.programs[number] = event
+                self.described.pop(number, None)
+            case Inexact(numbers):
+                self.inexact.update(numbers)
+            case Called():
+                self.called.append(event)
+            case Transferred(number):
+                self.transfers[number] = event
+        if self.process is not None:
+            self.process = _with_event(self.process, event)
+
+    def finished(self) -> Process:
+        """The process with its calls and transfers."""
+        assert self.process is not None
+        is_known = not any(program.fingerprint and program.number in self.inexact for program in self.programs.values())
+        moved = sorted(self.transfers.values(), key=lambda each: -each.received * each.calls)
+        return replace(self.process, called=tuple(self.called), transfers=tuple(moved), is_order_known=is_known)
+
+    def programs_of(self, process: int) -> Iterator[Program]:
+        """Its programs; the text of each is read once."""
+        for number, compiled in self.programs.items():
+            known = self.described.get(number)
+            if known is None:
+                known = self.described[number] = program_of(process, compiled, self.folder, self.inexact)
+            calls = None if known.calls is None else calls_of(self.folder, number, self.inexact)
+            yield replace(known, process=process, calls=calls)
+
+
+class Session:
+    """What the processes of a command have recorded into the folder of a trace, while they run and afterwards."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._recorded: dict[Path, RecordedProcess] = {}
+
+    def update(self) -> bool:
+        """Take in the events since the last call; returns whether there are any."""
+        folders = [path.parent for path in sorted(_event_files(self._folder))]
+        found = [self._recorded.setdefault(each, RecordedProcess(each)).update() for each in folders]
+        return any(found)
+
+    @property
+    def processes(self) -> list[RecordedProcess]:
+        """Those that have begun, by their ranks, then in the order in which they did."""
+        begun = [(each.process, each) for each in self._recorded.values() if each.process is not None]
+        return [each for _, each in sorted(begun, key=lambda pair: (pair[0].rank or 0, pair[0].started.started))]
+
+    def trace(self, command: Sequence[str] = (), status: int | None = None, seconds: float | None = None) -> Trace:
+        """The trace as far as it is recorded."""
+        recorded = self.processes
+        programs = [program for number, each in enumerate(recorded) for program in each.programs_of(number)]
+        processes = tuple(each.finished() for each in recorded)
+        command = tuple(command) or (processes[0].started.argv if processes else ())
+        return Trace(command, processes, ranked(programs), status, seconds)
 
 
 def ranked(programs: Iterable[Program]) -> tuple[Program, ...]:
-    """Programs, what communicates most in all calls first, helpers last."""
-    return tuple(sorted(programs, key=_rank))
+    """Programs, what communicates most in all calls first, helpers last; unknown calls count as one."""
+
+    def rank(program: Program) -> tuple[bool, float, float]:
+        total = (program.wire_bytes or 0) * (1 if program.calls is None else program.calls)
+        return program.is_helper, -total, -program.compiled.compile_seconds
+
+    return tuple(sorted(programs, key=rank))
 
 
-def _rank(program: Program) -> tuple[bool, float, float]:
-    """Unknown calls count as one."""
-    total = (program.wire_bytes or 0) * (1 if program.calls is None else program.calls)
-    return program.is_helper, -total, -program.compiled.compile_seconds
-
-
-def _read_process(folder: Path) -> tuple[Process | None, list[CompiledProgram], set[int]]:
-    process: Process | None = None
-    programs: dict[int, CompiledProgram] = {}
-    inexact: set[int] = set()
-    called: list[Called] = []
-    transfers: dict[int, Transferred] = {}
-    for event in _events(folder / EVENTS_FILE):
-        match event:
-            case ProcessStarted():
-                process = Process(event)
-            case CompiledProgram():
-                programs[event.number] = event
-            case Inexact(numbers):
-                inexact |= set(numbers)
-            case Called():
-                called.append(event)
-            case Transferred():
-                transfers[event.number] = event
-        if process is not None:
-            process = with_event(process, event)
-    if process is not None:
-        is_known = not any(program.fingerprint and program.number in inexact for program in programs.values())
-        moved = sorted(transfers.values(), key=lambda each: -each.received * each.calls)
-        process = replace(process, called=tuple(called), transfers=tuple(moved), is_order_known=is_known)
-    return process, list(programs.values()), inexact
-
-
-def with_event(process: Process, event: Event | None) -> Process:
-    """A process with what one of its events adds."""
+def _with_event(process: Process, event: Event | None) -> Process:
     match event:
         case Backend():
             return replace(process, backend=event)
@@ -122,10 +166,6 @@ def with_event(process: Process, event: Event | None) -> Process:
         case Message() if event not in process.messages:
             return replace(process, messages=(*process.messages, event))
     return process
-
-
-def _events(path: Path) -> Iterator[Event | None]:
-    yield from EventFile(path).read()
 
 
 def program_of(process: int, compiled: CompiledProgram, folder: Path, inexact: set[int]) -> Program:

@@ -11,14 +11,11 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-from ..inspector.capture.protocol.trace import CompiledProgram, Inexact, ProcessStarted
-from ..inspector.traces.event_file import EventFiles
-from ..inspector.traces.read import calls_of, program_of, ranked, with_event
-from ..inspector.traces.trace import Process, Program, Trace
+from ..inspector.traces.read import Session
+from ..inspector.traces.trace import Trace
 
 MAX_ROWS = 10
 MIN_ROWS_ABOVE = 8
@@ -104,25 +101,22 @@ class Panel:
 
 
 def _follow(folder: Path, command: Sequence[str], panel: Panel, ended: threading.Event) -> None:
-    # Not above: the command starts before what shows its programs is imported.
-
-    live = LiveTrace(folder, command)
+    session = Session(folder)
     while not ended.wait(PERIOD_S):
         with suppress(OSError):
             columns, rows = panel.room
-            trace = live.read()
+            session.update()
+            trace = session.trace(command)
             if rows > 2 and trace.programs:
                 panel.show(painted(trace, columns)[:rows])
 
 
-def painted(trace: object, columns: int) -> list[str]:
+def painted(trace: Trace, columns: int) -> list[str]:
     """The lines of the list, as they are for a terminal."""
     from shardscope.inspector.render.safe_console import SafeConsole
     from shardscope.inspector.render.tables.traces import programs
     from shardscope.inspector.render.text.tables import table_section
-    from shardscope.inspector.traces.trace import Trace
 
-    assert isinstance(trace, Trace)
     shown = table_section(programs(trace))
     if shown is None:
         return []
@@ -137,33 +131,3 @@ def _terminal() -> int | None:
         return descriptor if os.isatty(descriptor) else None
     except (AttributeError, OSError, ValueError):
         return None
-
-
-class LiveTrace:
-    """The records of running processes; the text of each program is read once."""
-
-    def __init__(self, folder: Path, command: Sequence[str]) -> None:
-        self._files = EventFiles(folder)
-        self._command = tuple(command)
-        self._processes: dict[Path, Process] = {}
-        self._programs: dict[tuple[Path, int], Program] = {}
-        self._inexact: dict[Path, set[int]] = {}
-
-    def read(self) -> Trace:
-        """The trace with what is new."""
-        for folder, event in self._files.read():
-            match event:
-                case ProcessStarted():
-                    self._processes[folder] = Process(event)
-                case CompiledProgram() if folder in self._processes:
-                    number = list(self._processes).index(folder)
-                    self._programs[folder, event.number] = program_of(number, event, folder, set())
-                case Inexact(numbers):
-                    self._inexact.setdefault(folder, set()).update(numbers)
-            if folder in self._processes:
-                self._processes[folder] = with_event(self._processes[folder], event)
-        counted = (
-            replace(program, calls=calls_of(folder, number, self._inexact.get(folder, set())))
-            for (folder, number), program in self._programs.items()
-        )
-        return Trace(self._command, tuple(self._processes.values()), ranked(counted))

@@ -14,12 +14,13 @@ from contextlib import suppress
 import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.traces.read import Session
 from shardscope.inspector.traces.trace import Program
 from shardscope.tui.app import TraceApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.row_table import RowTable
 
-from shardscope.commands.live_list import LiveTrace, Panel, live_list, painted
+from shardscope.commands.live_list import Panel, live_list, painted
 from tests.tui.conftest import Driver
 
 from .conftest import Recorded
@@ -65,8 +66,11 @@ async def test_reports_are_opened_from_the_list(training: Recorded) -> None:
 
 
 def test_what_is_shown_while_it_runs_is_what_is_shown_then(training: Recorded) -> None:
-    live = LiveTrace(training.folder, training.trace.command)
-    first, again = live.read(), live.read()
+    session = Session(training.folder)
+    assert session.update()
+    first = session.trace(training.trace.command)
+    assert not session.update()
+    again = session.trace(training.trace.command)
     assert first.programs == again.programs == training.trace.programs
     assert painted(first, 120) == painted(training.trace, 120)
 

@@ -36,9 +36,10 @@ from shardscope.inspector.render.markdown import plain as plain_markdown
 from shardscope.inspector.render.markdown import table
 from shardscope.inspector.render.printable import UNSAFE, escaped_json, printable, without_commands
 from shardscope.inspector.report import Report
+from shardscope.inspector.traces.read import read_trace
 
 from shardscope.cli import main
-from shardscope.commands.live_list import LiveTrace, painted
+from shardscope.commands.live_list import painted
 from tests.browser import CHROMIUM, browser
 from tests.inspector.test_html import Page, assert_ours
 
@@ -325,7 +326,7 @@ def test_no_sequences_in_traces(tmp_path: Path, capfdbinary: pytest.CaptureFixtu
         written = b"".join(capfdbinary.readouterr())
         assert b"hostile" in written
         assert not kinds(written)
-    shown = "\n".join(painted(LiveTrace(tmp_path / "ranks", ("python", ALL)).read(), 120)).encode()
+    shown = "\n".join(painted(read_trace(tmp_path / "ranks", ("python", ALL)), 120)).encode()
     assert b"hostile" in shown
     assert kinds(shown) <= {b"\x1b[0m"}
     assert not unsafe(shown)
