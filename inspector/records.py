@@ -6,10 +6,11 @@ The standard library takes half a millisecond for each, most of it to compile th
 from __future__ import annotations
 
 import dataclasses
+import json
 import operator
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -18,6 +19,21 @@ else:
     def dataclass(*, frozen: bool, slots: bool) -> Callable[[type], type]:
         """`dataclasses.dataclass`, for classes without a base."""
         return _slotted
+
+
+T = TypeVar("T")
+
+
+def encode(self: Any) -> str:
+    """Return the fields of a dataclass as JSON, for the command line or the environment of another process."""
+    return json.dumps(dataclasses.asdict(self))
+
+
+def decode(kind: type[T], text: str) -> T:
+    """The dataclass that `encode` wrote; what is a list in JSON is a tuple in it."""
+    return kind(
+        **{name: tuple(value) if isinstance(value, list) else value for name, value in json.loads(text).items()}
+    )
 
 
 _LOCK = threading.RLock()

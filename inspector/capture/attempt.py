@@ -62,12 +62,14 @@ class Attempt:
     def __init__(
         self, request: Request, target: Target, devices: int | None, negotiable: bool, deadline: float | None
     ) -> None:
-        self.request = request
         self.wanted: int | None = None
         self.is_too_late = False
         topology = topology_of(target)
-        self._topology = "" if topology is None else json.dumps(topology)
-        self._chosen = str(devices) if negotiable and devices is not None else ""
+        self.request = replace(
+            request,
+            chosen=devices if negotiable and devices is not None else 0,
+            topology="" if topology is None else json.dumps(topology),
+        )
         self._deadline = deadline
         self._python = request.python or sys.executable
         self._version: str | None = None
@@ -114,7 +116,7 @@ class Attempt:
             self._scratch.remove()
 
     def _command(self, descriptor: int) -> list[str]:
-        arguments = (str(self._workspace), str(descriptor), self.request.encode(), self._chosen, self._topology)
+        arguments = (str(self._workspace), str(descriptor), self.request.encode())
         return bootstrap.command(self._python, "main", *arguments, hello=str(descriptor))
 
     def _receive(self) -> None:

@@ -25,8 +25,8 @@ from ..targets.target import parse_target, topology_of
 from .children import Children
 from .environment import DEFAULT_DEVICES, child_environment
 from .model import CaptureError
+from .protocol import FOLDER_VARIABLE, OPTIONS_VARIABLE
 from .protocol.bootstrap import SITE
-from .protocol.names import FOLDER_VARIABLE, OPTIONS_VARIABLE
 from .protocol.trace import TraceOptions
 
 MAX_PROCESSES = 256

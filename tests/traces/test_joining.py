@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from shardscope.inspector.capture.protocol.names import OPTIONS_VARIABLE
+from shardscope.inspector.capture.protocol import OPTIONS_VARIABLE
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.worker.tracing import joining
 from shardscope.inspector.capture.worker.tracing.costs import sent_bytes

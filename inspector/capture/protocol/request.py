@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Iterable
 from dataclasses import field, replace
-from typing import Any
 
+from ... import records
 from ...records import dataclass
 
 PROBES = ("collectives", "constraints", "all", "none")
@@ -28,7 +26,9 @@ class Request:
         mesh: names and sizes of the mesh that it runs under.
         context: the name, in the script, of that mesh, of a context manager, or of a function that makes either.
         devices: how many fake CPU devices; None for as many as the script turns out to need.
+        chosen: how many shardscope chose then, and may choose anew; 0 where it did not.
         target: what to compile for, as `inspector/targets/target.py` reads it.
+        topology: in JSON, the fields of the worker's Topology for it; empty for the devices that exist.
         python: the interpreter that captures; None for the one that runs shardscope.
         live: whether the compiled function is also run.
         seed: from which the values of abstract inputs are made.
@@ -65,7 +65,9 @@ class Request:
     mesh: tuple[tuple[str, int], ...] = ()
     context: str | None = None
     devices: int | None = None
+    chosen: int = 0
     target: str = "cpu"
+    topology: str = ""
     python: str | None = None
     live: bool = True
     seed: int = 0
@@ -93,16 +95,8 @@ class Request:
     case_seconds: float = 0.0
     case_result: int = 0
 
-    def encode(self) -> str:
-        """Return the request as JSON, for the command line of the capturing process."""
-        return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def decode(cls, text: str) -> Request:
-        """The request that `encode` wrote."""
-        fields: dict[str, Any] = json.loads(text)
-        fields |= {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-        return cls(**fields)
+    encode = records.encode
+    decode = classmethod(records.decode)  # type: ignore[var-annotated]
 
 
 class UsageError(Exception):

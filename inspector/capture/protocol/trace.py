@@ -9,10 +9,9 @@ Each is written as things happen, so that all of it is there whatever ends the p
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from typing import Literal
 
+from ... import records
 from ...records import dataclass
 
 EVENTS_FILE = "events"
@@ -59,14 +58,8 @@ class TraceOptions:
     skew: float = 0.0
     may_repeat: bool = False
 
-    def encode(self) -> str:
-        """Return the options as JSON, for the environment."""
-        return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def decode(cls, text: str) -> TraceOptions:
-        """The options that `encode` wrote."""
-        return cls(**json.loads(text))
+    encode = records.encode
+    decode = classmethod(records.decode)  # type: ignore[var-annotated]
 
 
 @dataclass(frozen=True, slots=True)

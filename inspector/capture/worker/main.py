@@ -38,35 +38,28 @@ WANTED = re.compile(r"jax|jaxlib|libtpu|jax-(cuda|rocm)\d+-(plugin|pjrt)|nvidia-
 """Packages that decide what an interpreter can compile for."""
 
 
-def main(workspace: str, descriptor: str, request_text: str, chosen_devices: str, topology_text: str = "") -> None:
-    """Capture what `request_text` asks for and write frames to `descriptor`.
-
-    `chosen_devices` is the number of fake devices that shardscope chose, and may choose anew; empty where the user did.
-    `topology_text` holds, in JSON, the fields of the Topology to compile for; empty for the devices that are there.
-    """
+def main(workspace: str, descriptor: str, request_text: str) -> None:
+    """Capture what `request_text` asks for and write frames to `descriptor`."""
     die_with_parent()
     faulthandler.enable(open(os.path.join(workspace, FAULT_LOG), "wb", buffering=0))  # noqa: SIM115 (open to the end)
     channel = Channel(Pipe(int(descriptor)).write)
     request = Request.decode(request_text)
-    topology = Topology(**json.loads(topology_text)) if topology_text else None
-    chosen = int(chosen_devices or 0)
-    _report(lambda: _capture(request, channel, workspace, topology, chosen), request, channel, chosen)
+    topology = Topology(**json.loads(request.topology)) if request.topology else None
+    _report(lambda: _capture(request, channel, workspace, topology), request, channel)
     leave()
 
 
-def _report(capture: Callable[[], object], request: Request, channel: Channel, chosen_devices: int) -> None:
+def _report(capture: Callable[[], object], request: Request, channel: Channel) -> None:
     try:
         capture()
         channel.send(Imported(failures.files_of_user()))
         channel.send(End(channel.now()))
     except BaseException as error:
         channel.send(Imported(failures.files_of_user(error)))
-        _send_failure(error, channel, request.target, chosen_devices)
+        _send_failure(error, channel, request)
 
 
-def _capture(
-    request: Request, channel: Channel, workspace: str, topology: Topology | None, chosen_devices: int
-) -> None:
+def _capture(request: Request, channel: Channel, workspace: str, topology: Topology | None) -> None:
     channel.enter("import")
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
@@ -110,7 +103,7 @@ def _capture(
             stay_alone(lambda text: channel.tell("info", text))
 
         def finish(capturing: Callable[[], object]) -> NoReturn:
-            _report(capturing, request, channel, chosen_devices)
+            _report(capturing, request, channel)
             leave()
 
         folder = os.path.join(workspace, "programs")
@@ -142,13 +135,13 @@ def _program_to_run(request: Request, script: Path | None) -> Runnable | None:
     return None if name and has_inputs(program.text, name) else program
 
 
-def _send_failure(error: BaseException, channel: Channel, target: str, chosen_devices: int) -> None:
+def _send_failure(error: BaseException, channel: Channel, request: Request) -> None:
     """Tell why it ends here; an error about the number of devices says how many were wanted."""
     failure = failures.describe(error, channel.phase)
     message = failures.text_of(error)
     wanted = None if is_a(error, UsageError) else needed(error)
     count = 0 if wanted is None else _device_count()
-    if wanted is not None and count == chosen_devices:
+    if wanted is not None and count == request.chosen:
         channel.send(Devices(wanted))
     elif wanted is not None and wanted > count:
         other = f"a target of {wanted} devices, or a smaller mesh"
@@ -156,10 +149,10 @@ def _send_failure(error: BaseException, channel: Channel, target: str, chosen_de
             failure,
             kind="usage",
             message=f"{wanted} devices are needed, but there are {count}: {failure.message}",
-            hint=f"--devices {wanted}" if target == "cpu" else other,
+            hint=f"--devices {wanted}" if request.target == "cpu" else other,
         )
-    elif ("divisible" in message or "evenly divide" in message) and _device_count() == chosen_devices:
-        hint = f"if the script uses all {chosen_devices} available devices, try fewer with --devices"
+    elif ("divisible" in message or "evenly divide" in message) and _device_count() == request.chosen:
+        hint = f"if the script uses all {request.chosen} available devices, try fewer with --devices"
         failure = replace(failure, hint=hint)
     elif failures.needs_mesh(message):
         failure = replace(

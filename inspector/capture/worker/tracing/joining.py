@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ...protocol.names import OPTIONS_VARIABLE
+from ...protocol import OPTIONS_VARIABLE
 from ...protocol.trace import TraceOptions
 from ..patches import change_after_import
 

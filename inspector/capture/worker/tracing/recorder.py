@@ -34,14 +34,6 @@ class _State(threading.local):
     compiling: list[Lowering] = field(default_factory=list)
 
 
-def _topology(options: TraceOptions) -> Topology | None:
-    if not options.topology:
-        return None
-    from ..simulated.topology import Topology
-
-    return Topology(**json.loads(options.topology))
-
-
 def _is_mapped(function: Any) -> bool:
     """Return whether a function is the one that `pmap` makes of the user's."""
     return getattr(function, "__module__", "") == "jax._src.pmap"
@@ -53,7 +45,11 @@ class Recorder:
     def __init__(self, trace: str, options: TraceOptions, observer: Observer | None = None) -> None:
         self._trace = trace
         self.options = options
-        self.topology = _topology(options)
+        self.topology: Topology | None = None
+        if options.topology:
+            from ..simulated.topology import Topology
+
+            self.topology = Topology(**json.loads(options.topology))
         self._state = _State()
         self._is_open = True
         self._attribute = f"_shardscope_{id(self)}"

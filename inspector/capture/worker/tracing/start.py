@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ...protocol.names import FOLDER_VARIABLE, OPTIONS_VARIABLE
+from ...protocol import FOLDER_VARIABLE, OPTIONS_VARIABLE
 
 if TYPE_CHECKING:
     from ...protocol.trace import TraceOptions
