@@ -112,7 +112,7 @@ class RecordedProcess:
 
 
 class Session:
-    """What the processes of a command have recorded into the folder of a trace, while they run and afterwards."""
+    """The records of a command's processes in the folder of a trace, while they run and afterwards."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -126,7 +126,7 @@ class Session:
 
     @property
     def processes(self) -> list[RecordedProcess]:
-        """Those that have begun, by their ranks, then in the order in which they did."""
+        """The processes that have begun, by their ranks, then in the order in which they did."""
         begun = [(each.process, each) for each in self._recorded.values() if each.process is not None]
         return [each for _, each in sorted(begun, key=lambda pair: (pair[0].rank or 0, pair[0].started.started))]
 
