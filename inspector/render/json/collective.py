@@ -8,12 +8,12 @@ from msgspec import Struct, field
 
 from ... import report
 from ...ir.program import Program
-from ...report import CollectiveCause, UncountedCommunication
+from ...report import CollectiveCause
 from ...report import cost as estimates
 from ...shardings.collective_causes import causes_of
 from ...shardings.explained import why_axes
-from .references import Reference
-from .shaped import SourceRef, shaped
+from .references import Reference, Text, shaped
+from .shaped import SourceRef
 from .sharding import ReasonRef
 
 
@@ -27,10 +27,8 @@ class Term(Struct, frozen=True):
     source: str
 
 
-class TermRef(Reference):
+class TermRef(Reference, table="terms"):
     """A symbol of a formula."""
-
-    table = "terms"
 
     def entry(self) -> Term:
         """The symbol in its JSON shape, numbers of steps being whole."""
@@ -70,26 +68,16 @@ class Cost(Struct, frozen=True):
     figures: list[Figure]
 
 
-class EstimateRef(Reference):
+class EstimateRef(Reference, table="estimates", shape=Estimate):
     """The time of one execution, by a model."""
 
-    table = "estimates"
 
-    def entry(self) -> Estimate:
-        """The estimate in its JSON shape."""
-        return shaped(Estimate, self.value)
-
-
-class GroupsRef(Reference):
+class GroupsRef(Reference, table="groupings"):
     """The devices that communicate with each other."""
 
-    table = "groupings"
 
-
-class PairsRef(Reference):
+class PairsRef(Reference, table="pairings"):
     """The sender and receiver of each transfer."""
-
-    table = "pairings"
 
 
 def cost_of(found: estimates.FunctionCost) -> Cost:
@@ -101,12 +89,12 @@ class Cause(Struct, frozen=True):
     """The cause of a collective that the partitioner inserted for one operation; see docs/report-json.md."""
 
     effect: Literal["sum", "reshard", "move", "own"]
-    operation: str
+    operation: Text
     rule: str | None
-    source: SourceRef
+    place: SourceRef = field(name="source")
     value: str
-    before: str | None
-    after: str | None
+    before: Text | None
+    after: Text | None
     needed: bool
     confidence: Literal["exact", "name", "shape", "none"]
     origins: list[ReasonRef]
@@ -116,7 +104,7 @@ class Cause(Struct, frozen=True):
 class Part(Struct, frozen=True):
     """One of several collectives that the compiler has combined."""
 
-    type: str
+    type: Text
     op_name: str | None
     origin: report.Origin
     direction: report.Pass = field(name="pass")
@@ -135,11 +123,11 @@ class Collective(Struct, frozen=True):
     kind: report.Kind
     name: str
     computation: str
-    axes: list[str] | None
+    axes: list[Text] | None
     groups: GroupsRef
     pairs: PairsRef | None
-    operand_types: list[str]
-    result_types: list[str]
+    operand_types: list[Text]
+    result_types: list[Text]
     bytes_in: int | None
     bytes_out: int | None
     wire_bytes: int | None
@@ -176,9 +164,9 @@ class Uncounted(Struct, frozen=True):
 
     name: str
     does: Literal["copy", "signal", "host", "unknown"]
-    type: str | None
+    type: Text | None
     source: SourceRef
-    axes: list[str] | None = None
+    axes: list[Text] | None = None
     pairs: list[tuple[int, int]] = []
     count: int = 1
 
@@ -194,10 +182,7 @@ def collective_of(collective: report.Collective, program: Program, *, in_full: b
     return shaped(
         Collective,
         collective,
-        axes=None if collective.axes is None else list(map(str, collective.axes)),
-        operand_types=list(map(str, collective.operand_types)),
-        result_types=list(map(str, collective.result_types)),
-        parts=[shaped(Part, part, type=str(part.type)) for part in collective.parts] if in_full else [],
+        parts=collective.parts if in_full else (),
         omitted_parts=None if in_full else len(collective.parts) or None,
         estimated_seconds=None if collective.estimate is None else collective.estimate.seconds,
         causes=[_cause(cause, program, in_full=in_full) for cause in shown],
@@ -206,16 +191,6 @@ def collective_of(collective: report.Collective, program: Program, *, in_full: b
     )
 
 
-def uncounted_of(found: UncountedCommunication) -> Uncounted:
-    """One copy, signal, transfer or call."""
-    axes = None if found.axes is None else list(map(str, found.axes))
-    return shaped(Uncounted, found, type=found.type and str(found.type), axes=axes)
-
-
 def _cause(cause: CollectiveCause, program: Program, *, in_full: bool) -> Cause:
-    words = {"operation": str(cause.operation), "value": str(cause.moved or "")}
-    before, after = (None if each is None else str(each) for each in (cause.before, cause.after))
     origins, against = (why_axes(program, axes) for axes in (cause.origins, cause.against if in_full else ()))
-    return shaped(
-        Cause, cause, source=cause.place, origins=origins, against=against, before=before, after=after, **words
-    )
+    return shaped(Cause, cause, value=str(cause.moved or ""), origins=origins, against=against)

@@ -13,14 +13,15 @@ from ...check.budget import Broken
 from ...check.verdict import Verdict
 from ...diff import diff
 from ...diff.headline import headline
-from ...diff.keys import FindingKey, IntermediateSharding
-from ...diff.outline import BoundarySharding, Fingerprint
+from ...diff.keys import FindingKey
+from ...diff.outline import BoundarySharding
 from ...diff.outline import Transfer as OutlineTransfer
 from ...diff.pairing import Pair
 from ...diff.values import ValueComparison
 from ...diff.wording import differences
 from ..change_rows import differing_text
-from .shaped import encoded, schema_of, shaped
+from .references import Text, shaped
+from .shaped import encoded, schema_of
 from .validation import Validation, validation_of
 
 
@@ -29,7 +30,7 @@ class Transfer(Struct, frozen=True):
 
     kind: report.Kind
     name: str
-    axes: list[str] | None
+    axes: list[Text] | None
     reduction: str | None
     types: str
     dtypes: list[str]
@@ -41,8 +42,8 @@ class Transfer(Struct, frozen=True):
     is_async: bool = field(name="async")
     fused_form: str | None
     origin: report.Origin
-    direction: Literal["forward", "backward", "recompute", "unknown"] = field(name="pass")
-    place: str
+    direction: report.Pass = field(name="pass")
+    where: str = field(name="place")
     operation: str
 
 
@@ -61,12 +62,12 @@ class Change(Struct, frozen=True):
     is not known.
     """
 
-    change: Literal["added", "removed", "changed", "regrouped"]
+    kind: diff.ChangeKind = field(name="change")
     count: int
     what: list[str]
     before: list[Several]
     after: list[Several]
-    wire_bytes_delta: int | None
+    wire_bytes: int | None = field(name="wire_bytes_delta")
 
 
 class BorderChange(Struct, frozen=True):
@@ -83,7 +84,7 @@ class Inside(Struct, frozen=True):
     name: str
     type: str
     spec: str | None
-    place: str
+    where: str = field(name="place")
 
 
 class InsideChange(Struct, frozen=True):
@@ -101,8 +102,8 @@ class FindingChange(Struct, frozen=True):
     count: int
     rule: str
     slug: str
-    severity: Literal["error", "warning", "info"]
-    axes: list[str]
+    severity: report.Severity
+    axes: list[Text]
     message: str
     place: str
 
@@ -145,8 +146,8 @@ class Side(Struct, frozen=True):
 
     title: str
     stage: str
-    collectives: int
-    wire_bytes: int | None
+    count: int = field(name="collectives")
+    total_wire: int | None = field(name="wire_bytes")
 
 
 class Diff(Struct, frozen=True):
@@ -159,11 +160,11 @@ class Diff(Struct, frozen=True):
     after: Side
     changes: list[Change]
     same: int
-    shardings: list[BorderChange]
-    inside: list[InsideChange]
+    borders: list[BorderChange] = field(name="shardings")
+    insides: list[InsideChange] = field(name="inside")
     findings: list[FindingChange]
-    memory: list[Metric]
-    cost: list[Metric]
+    sizes: list[Metric] = field(name="memory")
+    costs: list[Metric] = field(name="cost")
     opcodes: list[Metric]
     values: Values | None = None
 
@@ -180,14 +181,8 @@ def diff_document(found: diff.Diff) -> Diff:
         found,
         schema="shardscope.diff/1",
         headline=headline(found),
-        before=_side(found.before),
-        after=_side(found.after),
         changes=list(map(change_of, found.changes)),
-        shardings=found.borders,
-        inside=[InsideChange(each.count, _inside(each.before), _inside(each.after)) for each in found.insides],
         findings=list(map(_finding, found.findings)),
-        memory=found.sizes,
-        cost=found.costs,
         values=None if found.values is None else _values(found.values),
     )
 
@@ -205,42 +200,21 @@ def _values(found: ValueComparison) -> Values:
     return Values(found.same_inputs, found.equal, found.close, found.unknown, differs)
 
 
-def _side(side: Fingerprint) -> Side:
-    return Side(side.title, side.stage, side.count, side.total_wire)
-
-
 def change_of(change: diff.Change) -> Change:
     """One change, to be part of a document."""
     sides = (change.befores, change.afters)
     before, after = ([Several(count, transfer_document(one)) for one, count in side] for side in sides)
-    return Change(change.kind, change.count, differences(change), before, after, change.wire_bytes)
+    return shaped(Change, change, what=differences(change), before=before, after=after)
 
 
 def transfer_document(transfer: OutlineTransfer) -> Transfer:
     """One collective, to be part of a document."""
-    work = transfer.work
-    return shaped(
-        Transfer,
-        work,
-        axes=None if work.axes is None else list(map(str, work.axes)),
-        name=transfer.name,
-        types=transfer.types,
-        in_loop=transfer.in_loop,
-        origin=transfer.origin,
-        direction=transfer.place.direction,
-        place=transfer.where,
-        operation=transfer.place.operation,
-    )
-
-
-def _inside(one: IntermediateSharding | None) -> Inside | None:
-    return None if one is None else shaped(Inside, one, place=one.where)
+    return shaped(Transfer, transfer.work, transfer, transfer.place)
 
 
 def _finding(change: Pair[FindingKey]) -> FindingChange:
     key, kind = change.present, "removed" if change.after is None else "added"
-    axes = list(map(str, key.axes))
-    return shaped(FindingChange, key.finding, change=kind, count=change.count, axes=axes, place=key.where)
+    return shaped(FindingChange, key.finding, change=kind, count=change.count, axes=key.axes, place=key.where)
 
 
 class OverBudget(Struct, frozen=True):

@@ -15,7 +15,8 @@ from ...capture.protocol.values import Gradients, Timing
 from ...cost.peak_memory import alive_at_peak
 from ...report import Report
 from ...values.elements import Element, shard_bits, shard_elements
-from .shaped import SourceRef, at, shaped
+from .references import Text, shaped
+from .shaped import SourceRef, at
 
 MAX_VALUES = 256
 
@@ -71,7 +72,7 @@ class Divergence(Struct, frozen=True):
     equation: str
     primitive: str
     value: str
-    type: str
+    type: Text
     axis: str
     declared: Literal["type", "inferred", "out_specs"]
     iteration: list[int]
@@ -200,7 +201,7 @@ class HostTransfer(Struct, frozen=True):
 
     name: str
     direction: Literal["to host", "from host"]
-    type: str
+    type: Text
     bytes: int | None
     executions: int | None
     file: str | None
@@ -241,7 +242,6 @@ def execution_of(found: Report, details: Collection[str]) -> Execution:
         seeded_inputs=execution is not None and execution.seeded_inputs,
         seconds=() if execution is None else execution.seconds,
         outputs=[each for each in outputs if "values" in details or each.non_finite],
-        divergences=[shaped(Divergence, each, type=str(each.type)) for each in found.divergences],
         timings=found.capture.collective_times if "times" in details else (),
         probes=[probe for value in found.probes for probe in probes_of(value)] if "values" in details else (),
         reference=found.capture.reference,
@@ -249,10 +249,6 @@ def execution_of(found: Report, details: Collection[str]) -> Execution:
         shown=None if probed is None else probed.shown,
         probed=None if probed is None else probed.probed,
     )
-
-
-def _transfer(found: report.HostTransfer) -> HostTransfer:
-    return shaped(HostTransfer, found, **at(found.source), type=str(found.type))
 
 
 def memory_of(memory: model.Memory, found: report.Report, details: Collection[str]) -> Memory:
@@ -265,7 +261,7 @@ def memory_of(memory: model.Memory, found: report.Report, details: Collection[st
         memory,
         per="device",
         peak=None if peak is None else peak.peak,
-        transfers=() if peak is None else [_transfer(each) for each in peak.transfers],
+        transfers=() if peak is None else [shaped(HostTransfer, each, **at(each.source)) for each in peak.transfers],
         capacity=None if peak is None else peak.capacity,
         fits=None if peak is None else peak.fits,
         most=None if peak is None else peak.bytes,

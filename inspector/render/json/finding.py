@@ -7,7 +7,8 @@ from typing import Literal
 from msgspec import Struct
 
 from ... import report as values
-from .shaped import SourceRef, shaped
+from .references import Text, shaped
+from .shaped import SourceRef
 
 
 class FindingPlace(Struct, frozen=True):
@@ -83,7 +84,7 @@ class Finding(Struct, frozen=True):
     slug: str
     severity: Literal["error", "warning", "info"]
     confidence: Literal["proved", "likely", "possible"]
-    axes: list[str]
+    axes: list[Text]
     message: str
     stage: str | None
     location: FindingPlace
@@ -180,7 +181,6 @@ def finding_of(found: values.Finding, *, in_full: bool = True) -> Finding:
     return shaped(
         Finding,
         found,
-        axes=list(map(str, found.axes)),
         stage=found.place.stage,
         location=_place_of(found.place),
         related=list(map(_place_of, found.related)),

@@ -1,44 +1,90 @@
-"""Values that many parts of a document mention, stored once in a table of the document and referred to by position."""
+"""Conversion of the library's values to the shapes of the documents.
+
+Values that many parts of a document mention are stored once in a table of the document, and referred to by position.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+Shape = TypeVar("Shape", bound=Struct)
 
-class Reference:
-    """A value that is written as its position in the document's list `table`, where it has the shape of `entry`."""
+
+class Text:
+    """A value that is written as its text."""
 
     __slots__ = ("value",)
-
-    table: ClassVar[str]
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    @classmethod
+    def described(cls) -> dict[str, Any]:
+        """The schema of what is written."""
+        return {"type": "string"}
+
+
+class Reference(Text):
+    """A value that is written as its position in the document's list `table`, where it has the shape of `entry`."""
+
+    __slots__ = ()
+
+    table: ClassVar[str]
+    shape: ClassVar[type[Struct] | None]
+
+    def __init_subclass__(cls, table: str, shape: type[Struct] | None = None) -> None:
+        cls.table, cls.shape = table, shape
+
+    @classmethod
+    def described(cls) -> dict[str, Any]:
+        """The schema of a position."""
+        return {"type": "integer", "minimum": 0, "description": f"position in the report's `{cls.table}`"}
+
     def entry(self) -> object:
         """The value in its JSON shape, which may hold references itself."""
-        return self.value
+        return self.value if self.shape is None else shaped(self.shape, self.value)
 
     def shortened(self) -> Reference:
         """The short form of a value that a document refers to."""
         return self
 
 
-def referring(type: type, value: object) -> object:
-    """The hook by which shapes are filled: a value where its shape has a reference, the only class of ours in one."""
-    return type(value)
+def shaped(shape: type[Shape], /, *values: object, **given: Any) -> Shape:
+    """A `shape` filled with `given`, and the attributes of its fields' names that values have, at every depth."""
+    full = values[0] if len(values) == 1 and not given else _Joined(values, given)
+    return msgspec.convert(full, shape, from_attributes=True, dec_hook=lambda type, value: type(value))
+
+
+class _Joined:
+    """The attributes of several values: each as `given`, or of the first value that has it."""
+
+    def __init__(self, values: Sequence[object], given: Mapping[str, Any]) -> None:
+        self.__dict__ = {**given, "_values": values}
+
+    def __getattr__(self, name: str) -> Any:
+        for value in self._values[:-1]:
+            if hasattr(value, name):
+                return getattr(value, name)
+        return getattr(self._values[-1], name)
 
 
 def described(type: type) -> dict[str, Any]:
-    """The hook by which schemas describe references."""
-    if not issubclass(type, Reference):
+    """The hook by which schemas describe texts and references."""
+    if not issubclass(type, Text):
         raise NotImplementedError
-    return {"type": "integer", "minimum": 0, "description": f"position in the report's `{type.table}`"}
+    return type.described()
+
+
+def written(value: object) -> str:
+    """The hook by which texts are written."""
+    if not isinstance(value, Text):
+        raise NotImplementedError
+    return str(value.value)
 
 
 def with_tables(document: Struct, *, short: bool) -> dict[str, Any]:
@@ -49,9 +95,9 @@ def with_tables(document: Struct, *, short: bool) -> dict[str, Any]:
     places: dict[tuple[str, Hashable], int] = {}
     tables: dict[str, list[Any]] = {}
 
-    def place(reference: object) -> int:
+    def place(reference: object) -> int | str:
         if not isinstance(reference, Reference):
-            raise NotImplementedError
+            return written(reference)
         reference = reference.shortened() if short else reference
         key = (reference.table, reference.value)
         if key not in places:

@@ -15,7 +15,7 @@ from ...pipeline import stage_summaries
 from ...shardings.conflicts import conflicts
 from ...shardings.table import values
 from ..renderers import SECTIONS
-from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of, uncounted_of
+from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of
 from .diff import Change, change_of
 from .execution import Execution, Memory, execution_of, memory_of
 from .finding import (
@@ -28,10 +28,10 @@ from .finding import (
     finding_of,
     suppressed_of,
 )
-from .references import with_tables
-from .shaped import Frame, Source, encoded, shaped
-from .sharding import Conflict, Sharding, Step, Value, Variance, Why, conflict_of, sharding_of, values_of
-from .subject import Failure, Message, Stage, Subject, message_of, stage_of
+from .references import Text, shaped, with_tables
+from .shaped import Frame, Source, encoded
+from .sharding import Conflict, Sharding, Step, Value, Variance, Why, sharding_of, values_of
+from .subject import Failure, Message, Stage, Subject, stage_of
 from .validation import Validation, validation_of
 
 BOUNDARY = ("argument", "output")
@@ -46,7 +46,7 @@ class Communication(Struct, frozen=True):
 
     strategy: report.Strategy
     kind: report.Kind
-    axes: list[str] | None
+    axes: list[Text] | None
     wire_bytes: int | None
     most_bytes: int | None
     seconds: float | None
@@ -158,23 +158,18 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         stages=[stage_of(each, in_full="stages" in details) for each in stage_summaries(found.program)],
         communication=_communication(found),
         collectives=[collective_of(each, found.program, in_full=in_full) for each in found.collectives],
-        uncounted=list(map(uncounted_of, found.uncounted)),
         arguments=values_of(capture.arguments, capture),
         outputs=values_of(capture.outputs, capture),
         shardings=[sharding_of(value, found.program, explain=explain) for value in listed],
-        conflicts=list(map(conflict_of, conflicts(found.program))) if explain else [],
-        variance=[
-            shaped(Variance, each, type=str(each.type))
-            for each in found.variance
-            if every or "variance" in details or each.changes_axes
-        ],
+        conflicts=conflicts(found.program) if explain else (),
+        variance=[each for each in found.variance if every or "variance" in details or each.changes_axes],
         findings=[finding_of(each, in_full="findings" in details) for each in found.findings],
         suppressed=list(map(suppressed_of, found.suppressed)),
         execution=execution_of(found, details),
         memory=None if capture.memory is None else memory_of(capture.memory, found, details),
         validation=None if capture.validation is None else validation_of(capture.validation),
         cost=None if found.cost is None else cost_of(found.cost),
-        messages=list(map(message_of, found.messages)),
+        messages=[shaped(Message, each.message, each) for each in found.messages],
         passes=[
             PassChange(each.pipeline, each.name, list(map(change_of, each.diff.changes)))
             for each in pass_changes(found.program)
@@ -184,14 +179,6 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         explanation=None if found.explanation is None else explanation_of(found.explanation),
         elsewhere=None if found.elsewhere is None else elsewhere_of(found.elsewhere),
         timings=capture.timings,
-        frames=[],
-        sources=[],
-        groupings=[],
-        pairings=[],
-        estimates=[],
-        terms=[],
-        steps=[],
-        reasons=[],
     )
 
 
@@ -201,7 +188,6 @@ def _communication(found: report.Report) -> list[Communication]:
         shaped(
             Communication,
             total,
-            axes=None if total.axes is None else list(map(str, total.axes)),
             collectives=[positions[id(each)] for each in total.collectives],
         )
         for total in found.communication

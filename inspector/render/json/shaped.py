@@ -1,25 +1,17 @@
-"""Conversion of the library's values to the shapes of the documents, and shapes that all of them share."""
+"""The documents as bytes, their schemas, and the shapes that all of them share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from inspect import cleandoc
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from ...report import SourcePosition
 from ..printable import escaped_json
-from .references import Reference, described, referring
-
-Shape = TypeVar("Shape", bound=Struct)
-
-
-def shaped(shape: type[Shape], value: object, /, **given: Any) -> Shape:
-    """A `shape` filled with the attributes of a value that have its fields' names, at every depth, and with `given`."""
-    full = _Over(value, given) if given else value
-    return msgspec.convert(full, shape, from_attributes=True, dec_hook=referring)
+from .references import Reference, described, written
 
 
 def encoded(document: Struct | Mapping[str, Any]) -> bytes:
@@ -27,7 +19,7 @@ def encoded(document: Struct | Mapping[str, Any]) -> bytes:
 
     What would control a terminal is escaped.
     """
-    data: Mapping[str, Any] = msgspec.to_builtins(document)
+    data: Mapping[str, Any] = msgspec.to_builtins(document, enc_hook=written)
     text = b"{\n" + b",\n".join(_line(key, value) for key, value in data.items()) + b"\n}\n"
     is_safe = text.isascii() and b"\x7f" not in text  # JSON escapes all other control characters of ASCII
     return text if is_safe else escaped_json(text.decode()).encode()
@@ -63,16 +55,6 @@ def at(position: SourcePosition) -> dict[str, str | int | None]:
     return {"file": position.file, "line": position.line}
 
 
-class _Over:
-    """A value, some of whose attributes are others."""
-
-    def __init__(self, value: object, given: dict[str, Any]) -> None:
-        self.__dict__ = {**given, "_value": value}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._value, name)
-
-
 class Frame(Struct, frozen=True):
     """One line of a Python stack; 0 where a line or column was not recorded."""
 
@@ -82,14 +64,8 @@ class Frame(Struct, frozen=True):
     column: int
 
 
-class FrameRef(Reference):
+class FrameRef(Reference, table="frames", shape=Frame):
     """A frame of a stack."""
-
-    table = "frames"
-
-    def entry(self) -> Frame:
-        """The frame in its JSON shape."""
-        return shaped(Frame, self.value)
 
 
 class Source(Struct, frozen=True):
@@ -103,11 +79,5 @@ class Source(Struct, frozen=True):
     confidence: Literal["exact", "name", "shape", "none"]
 
 
-class SourceRef(Reference):
+class SourceRef(Reference, table="sources", shape=Source):
     """The origin of something."""
-
-    table = "sources"
-
-    def entry(self) -> Source:
-        """The position in its JSON shape."""
-        return shaped(Source, self.value)

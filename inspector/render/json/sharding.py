@@ -13,8 +13,8 @@ from ...capture.model import Capture
 from ...capture.protocol import events
 from ...ir.program import Program
 from ...shardings import explained
-from .references import Reference
-from .shaped import SourceRef, at, shaped
+from .references import Reference, Text, shaped
+from .shaped import SourceRef, at
 
 MAX_STEPS = 100
 """Steps of the way to an argument, an output, or a value at a constraint or a shard_map."""
@@ -23,25 +23,22 @@ MAX_STEPS = 100
 class Step(Struct, frozen=True):
     """An axis went from one value to another at an operation; `step` counts those of the whole propagation."""
 
-    step: int | None
+    number: int | None = field(name="step")
     operation: str
     rule: str | None
-    source: str
-    target: str
+    source: Text
+    target: Text
     file: str | None
     line: int | None
 
 
-class StepRef(Reference):
+class StepRef(Reference, table="steps"):
     """A step of propagation."""
-
-    table = "steps"
 
     def entry(self) -> Step:
         """The step in its JSON shape."""
         step: report.ExplainedStep = self.value
-        ends = {"source": str(step.source), "target": str(step.target), "operation": str(step.operation or "return")}
-        return shaped(Step, step, **at(step.place), **ends, step=step.number)
+        return shaped(Step, step, **at(step.place), operation=str(step.operation or "return"))
 
 
 class Why(Struct, frozen=True):
@@ -51,26 +48,23 @@ class Why(Struct, frozen=True):
     the value that it leads to has the next.
     """
 
-    axis: str
+    axis: Text
     dim: int | None
-    origin: str
-    source: SourceRef
+    origin: Text
+    place: SourceRef = field(name="source")
     root: str | None
     steps: list[StepRef]
     omitted: int | None
 
 
-class ReasonRef(Reference):
+class ReasonRef(Reference, table="reasons"):
     """The reason for an axis."""
-
-    table = "reasons"
 
     def entry(self) -> Why:
         """The reason in its JSON shape."""
         found: report.Why = self.value
         root = str(found.root) if found.steps or not found.omitted else None
-        words = {"axis": str(found.axis), "origin": str(found.origin), "omitted": found.omitted or None}
-        return shaped(Why, found, source=found.place, root=root, **words)
+        return shaped(Why, found, root=root, omitted=found.omitted or None)
 
     def shortened(self) -> ReasonRef:
         """The same without its steps and where they begin."""
@@ -86,8 +80,8 @@ class Sharding(Struct, frozen=True):
     role: Literal["argument", "output", "constraint", "shard_map input", "shard_map output", "value"]
     value: str
     name: str
-    global_type: str
-    local_type: str | None
+    type: Text = field(name="global_type")
+    local_type: Text | None
     spec: str | None
     requested: str | None
     agrees: bool | None
@@ -100,8 +94,8 @@ class Sharding(Struct, frozen=True):
 class Side(Struct, frozen=True):
     """A value of an operation in a conflict: the axes that cut its dimension, and why."""
 
-    value: str
-    axes: list[str]
+    value: Text
+    axes: list[Text]
     why: list[ReasonRef]
     elsewhere: list[ReasonRef]
 
@@ -109,37 +103,19 @@ class Side(Struct, frozen=True):
 class Conflict(Struct, frozen=True):
     """Values of an operation are cut differently in dimensions that belong together, the `factor` of its rule."""
 
-    operation: str
+    operation: Text
     rule: str
     factor: str
-    source: SourceRef
+    place: SourceRef = field(name="source")
     chosen: Side | None
     rejected: list[Side]
     undecided: list[Side]
 
 
-def conflict_of(found: report.Conflict) -> Conflict:
-    """A conflict in its JSON shape."""
-    return shaped(
-        Conflict,
-        found,
-        source=found.place,
-        operation=str(found.operation),
-        chosen=None if found.chosen is None else _side(found.chosen),
-        rejected=list(map(_side, found.rejected)),
-        undecided=list(map(_side, found.undecided)),
-    )
-
-
-def _side(side: report.Side) -> Side:
-    return shaped(Side, side, value=str(side.value), axes=list(map(str, side.axes)))
-
-
 def sharding_of(value: report.ShardedValue, program: Program, *, explain: bool) -> Sharding:
     """A sharded value in its JSON shape, with why it is sharded so if that is wanted."""
-    local = None if value.local_type is None else str(value.local_type)
     why = explained.why(program, value, 1 if value.role == "value" else MAX_STEPS) if explain else ()
-    return shaped(Sharding, value, global_type=str(value.type), local_type=local, why=why)
+    return shaped(Sharding, value, why=why)
 
 
 class Value(Struct, frozen=True, omit_defaults=True):
@@ -185,7 +161,7 @@ class Variance(Struct, frozen=True):
     equation: str
     primitive: str
     value: str
-    type: str
+    type: Text
     varying: list[str]
     unreduced: list[str]
     reduced: list[str]

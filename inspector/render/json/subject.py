@@ -9,8 +9,9 @@ from msgspec import Struct, field
 
 from ....parsers.errors import Problem
 from ...capture.protocol import events
-from ...report import PlacedMessage, StageSummary
-from .shaped import SourceRef, shaped
+from ...report import StageSummary
+from .references import shaped
+from .shaped import SourceRef
 
 
 class Mesh(Struct, frozen=True):
@@ -72,11 +73,6 @@ class Failure(Struct, frozen=True):
     stack: list[StackFrame]
     details: str
     hint: str | None
-
-
-def message_of(placed: PlacedMessage) -> Message:
-    """A message in its JSON shape."""
-    return shaped(Message, placed.message, about=placed.about, source=placed.source)
 
 
 class TextPlace(Struct, frozen=True):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ... import report as values
 from ...capture.protocol.trace import Place, Transferred
 from ...traces import ranks, retracing, trace
 from .finding import Remedy, Where, remedy_of, where_of
-from .shaped import encoded, schema_of, shaped
+from .references import shaped
+from .shaped import encoded, schema_of
 
 
 class Argument(Struct, frozen=True):
@@ -36,7 +37,7 @@ class Program(Struct, frozen=True):
 
     id: str
     process: int
-    function: str
+    name: str = field(name="function")
     source: Place | None
     call: Place | None
     calls: int | None
@@ -51,7 +52,7 @@ class Program(Struct, frozen=True):
     transformed: bool
     context: list[str]
     devices: int
-    helper: bool
+    is_helper: bool = field(name="helper")
     captured: Literal["", "compiled", "full"]
     reason: str
 
@@ -71,8 +72,8 @@ class Process(Struct, frozen=True):
     device_count: int | None
     process_index: int | None
     seconds: float | None
-    listing_seconds: float
-    capturing_seconds: float
+    listing: float = field(name="listing_seconds")
+    capturing: float = field(name="capturing_seconds")
     stopped: str
     failure: str | None
     messages: list[str]
@@ -162,18 +163,7 @@ def trace_to_json(found: trace.Trace) -> bytes:
 
 
 def _transfer(process: int, moved: Transferred) -> Transfer:
-    pairs = [Pair(*pair) for pair in moved.pairs]
-    return Transfer(
-        process,
-        moved.call,
-        moved.type,
-        moved.source,
-        moved.target,
-        moved.calls,
-        moved.most,
-        moved.received,
-        pairs,
-    )
+    return shaped(Transfer, moved, process=process, pairs=[Pair(*pair) for pair in moved.pairs])
 
 
 def trace_json_schema() -> dict[str, Any]:
@@ -191,38 +181,19 @@ def _explanation(found: values.Explanation) -> Explanation:
 
 
 def _process(process: trace.Process) -> Process:
-    backend = process.backend
-    return Process(
-        process.started.pid,
-        list(process.started.argv),
-        process.started.python,
-        backend.jax if backend else None,
-        backend.platform if backend else None,
-        backend.device_count if backend else None,
-        backend.process_index if backend else None,
-        process.seconds,
-        process.listing,
-        process.capturing,
-        process.stopped,
-        process.failure.message if process.failure else None,
-        [message.text for message in process.messages],
+    return shaped(
+        Process,
+        process.started,
+        process.backend or process,
+        process,
+        **({} if process.backend else dict.fromkeys(("jax", "platform", "device_count", "process_index"))),
+        failure=process.failure.message if process.failure else None,
+        messages=[message.text for message in process.messages],
     )
 
 
 def _program(program: trace.Program, found: trace.Trace) -> Program:
-    compiled = program.compiled
-    return shaped(
-        Program,
-        compiled,
-        id=found.id_of(program),
-        process=program.process,
-        function=compiled.name,
-        calls=program.calls,
-        collectives=program.collectives,
-        wire_bytes=program.wire_bytes,
-        helper=program.is_helper,
-        reason=program.reason,
-    )
+    return shaped(Program, program, program.compiled, id=found.id_of(program))
 
 
 def _retraced(found: retracing.Retraced, of: trace.Trace) -> Retraced:

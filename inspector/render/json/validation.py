@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ...capture import model
 from ...capture.protocol.values import DifferingInstruction
-from .shaped import shaped
+from .references import shaped
 
 
 class ValidatedOutput(Struct, frozen=True):
