@@ -117,17 +117,14 @@ class Analyst:
         return self._improve is not None
 
     def start(self) -> None:
-        """Begin to answer."""
         threading.Thread(target=self._run, name="shardscope-analyst", daemon=True).start()
 
     def stop(self) -> None:
-        """Answer nothing more."""
         with self._awake:
             self._over = True
             self._awake.notify()
 
     def report(self, program: Program) -> None:
-        """Ask for the report on a program."""
         rest = self.Asked("rest", lambda: self._reported(inspect(program, self._policy)), self._post)
         with self._awake:
             self._waiting.pop("rest", None)
@@ -140,7 +137,6 @@ class Analyst:
             self._awake.notify()
 
     def view(self, report: Report, stage: str, place: Place | None) -> None:
-        """Ask for a stage with what is linked to a place."""
         self.ask(self.Asked("view", lambda: self.Viewed(view_of(report, stage, place)), self._post))
 
     def ask(self, request: Asked) -> None:
@@ -232,6 +228,5 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
 
 
 def _line_at(report: Report, place: StagePlace) -> str:
-    """The line of a stage's text in which a place lies."""
     stage = report.program.stage(place.stage)
     return "" if stage is None else stage.text.text(stage.text.line_around(place.offset))

@@ -119,7 +119,6 @@ class ThemedApp(App[None]):
         self.theme = wanted
 
     def run(self, *arguments: Any, **options: Any) -> None:
-        """Run until the user leaves, or a signal does."""
         try:
             super().run(*arguments, **options)
         finally:
@@ -214,12 +213,10 @@ class ShardscopeApp(ThemedApp):
         return super().check_action(action, parameters)
 
     async def action_next_target(self) -> None:
-        """Show the capture for another target."""
         self._shown = (self._shown + 1) % len(self.feeds)
         await self.switch_mode(_mode(self._shown))
 
     def action_side_by_side(self) -> None:
-        """Show the collectives of all targets in one table."""
         self.push_screen(SideBySide([feed.latest for feed in self.feeds], self._targets))
 
     def action_diff(self) -> None:

@@ -48,11 +48,9 @@ class CollectivesPane(Vertical):
 
     @property
     def table(self) -> RowTable:
-        """The rows."""
         return self.query_one(RowTable)
 
     def collective(self, key: object) -> Collective | None:
-        """The one that a row is about."""
         return next((row[0] for row in self._rows if key_of(row[0]) == key), None)
 
     def watch_linked(self) -> None:
@@ -65,7 +63,6 @@ class CollectivesPane(Vertical):
         table.go_to_key([self._row_of[exact]] if exact is not None and exact in self._row_of else rows)
 
     def action_fold(self) -> None:
-        """Show the collectives of a row one by one, or as one row again."""
         number = self.table.cursor
         if not self._rows:
             return
@@ -76,7 +73,6 @@ class CollectivesPane(Vertical):
             self.unfolded ^= {key}
 
     def action_program(self) -> None:
-        """List what runs, or what was written."""
         found = [] if self.report is None else programs(self.report)
         self.wanted = next((stage for stage in found if stage != self._program), "")
         self.table.move_to(self.table.cursor)

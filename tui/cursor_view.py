@@ -43,7 +43,6 @@ class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def count(self) -> int:
-        """The number of lines, or rows."""
         raise NotImplementedError
 
     @property
@@ -52,7 +51,6 @@ class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
         return "▶" if self.has_focus else "▷"
 
     def rich(self, style: str | None) -> Style:
-        """A style in Textual's words."""
         return self.app.stylesheet.parse_style(style).rich_style if style else Style()
 
     def under_cursor(self, strip: Strip) -> Strip:
@@ -80,11 +78,9 @@ class CursorView(ScrollView, can_focus=True, inherit_bindings=False):
     watch_linked = watch_cursor
 
     def action_move(self, by: int) -> None:
-        """Move the cursor up or down."""
         self.move_to(self.cursor + by)
 
     def action_edge(self, end: int) -> None:
-        """Move the cursor to the first or the last line or row."""
         self.move_to(0 if end < 0 else self.count - 1)
 
     def action_twice(self) -> None:
@@ -111,7 +107,6 @@ class EntryView(CursorView):
 
         @property
         def control(self) -> EntryView:
-            """The list in which it happened."""
             return self.table
 
     class Opened(Moved):
@@ -119,7 +114,6 @@ class EntryView(CursorView):
 
     @property
     def keys(self) -> list[Hashable]:
-        """The key of each entry."""
         raise NotImplementedError
 
     def go_to(self, position: int) -> None:
@@ -140,11 +134,9 @@ class EntryView(CursorView):
             self.post_message(self.Moved(self, self.keys[self.cursor]))
 
     def action_page(self, pages: float) -> None:
-        """Move the cursor by views, or parts of one."""
         self.move_to(self.cursor + round(pages * max(self.scrollable_content_region.height - 2, 1)))
 
     def action_open(self) -> None:
-        """See more of the entry under the cursor."""
         if self.count:
             self.post_message(self.Opened(self, self.keys[self.cursor]))
 
@@ -159,7 +151,6 @@ class EntryView(CursorView):
             self.scroll_to(y=bottom - height + 1, animate=False, immediate=True, force=True)
 
     def drawn(self, line: Content, style_of_row: str = "") -> Strip:
-        """A line on a row of that style."""
         parse, width = self.app.stylesheet.parse_style, self.scrollable_content_region.width
         style = self.visual_style + parse(style_of_row)
         pieces = line.render(style, end="", parse_style=parse)
@@ -168,5 +159,4 @@ class EntryView(CursorView):
         return self.under_cursor(strip) if style_of_row == CURSOR else strip
 
     def blank(self) -> Strip:
-        """A line with nothing on it."""
         return Strip.blank(self.scrollable_content_region.width, self.rich_style)

@@ -126,11 +126,9 @@ class DiffScreen(PromptedScreen):
             self._look(self._found.changes[0])
 
     def action_side(self, side: str) -> None:
-        """Go to the text of a side."""
         self._view(side).focus()
 
     def action_changes(self) -> None:
-        """Go to the table."""
         self.query_one(RowTable).focus()
 
     @on(RowTable.Moved)

@@ -60,12 +60,10 @@ class DrawnText(CursorView):
 
     @property
     def source(self) -> Source:
-        """The text."""
         return self.lines.source
 
     @property
     def index(self) -> LineIndex:
-        """The index of its lines."""
         return self.lines.index
 
     @property
@@ -93,7 +91,6 @@ class DrawnText(CursorView):
 
     @property
     def rows(self) -> list[Row]:
-        """The rows in view."""
         top, layout = self.scroll_offset.y, self._layout
         if self._rows is None or self._rows[0] != (top, layout):
             self._rows = (top, layout), layout.rows_from(top)
@@ -193,7 +190,6 @@ class TextLayout(Record, frozen=True):
         return [Row(line, *span, begins=span[0] == 0) for span in rows_of(text, self.width, height)]
 
     def rows_from(self, top: int) -> list[Row]:
-        """The rows in view if a position is at the top."""
         rows: list[Row] = []
         folding = self.lines.folding
         for position in range(top, min(top + self.height, folding.count)):

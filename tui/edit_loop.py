@@ -52,7 +52,6 @@ class EditLoop:
             self.learn(Capture(files=(place,)))
 
     def begin(self) -> CaptureHandle:
-        """Begin the capture again."""
         self.note()
         return begin(self.request)
 

@@ -74,7 +74,6 @@ class EditScreen(PromptedScreen):
 
     @property
     def line(self) -> str:
-        """The text in which what is selected stands."""
         raise NotImplementedError
 
     def settle(self) -> None:
@@ -90,7 +89,6 @@ class EditScreen(PromptedScreen):
             self.action_rerun()
 
     def action_rerun(self) -> None:
-        """Capture again."""
         if self._edit_loop is None:
             self.notify(NO_REQUEST)
         elif not self.rerunning:
@@ -100,7 +98,6 @@ class EditScreen(PromptedScreen):
             self.settle()
 
     def watch_report(self, report: Report | None) -> None:
-        """Follow the files of what is shown."""
         if self._edit_loop is not None and report is not None:
             self._edit_loop.learn(report.capture, files_of(report))
 
@@ -119,7 +116,6 @@ class EditScreen(PromptedScreen):
             self.notify(printable(f"{failure.message}{where}"), severity="error", timeout=LONGEST_S, markup=False)
 
     def capture_for(self, target: str) -> None:
-        """Capture again, for another target."""
         if self._edit_loop is not None and not self.rerunning:
             self._edit_loop.request = replace(self._edit_loop.request, target=target)
         self.action_rerun()
@@ -141,7 +137,6 @@ class EditScreen(PromptedScreen):
 
     @work(thread=True, exclusive=True, group="compare", description="comparing")
     def tell_what_changed(self, after: Report) -> None:
-        """Say in a line what differs from the run before."""
         before = self._run_before
         if before is None or after.capture.failure is not None or self._run_told == self._run_shown:
             return
@@ -215,11 +210,9 @@ class EditScreen(PromptedScreen):
         self.app.push_screen(screen, done)
 
     def show_code(self, what: Selected) -> None:
-        """Go to the code of an entry."""
         raise NotImplementedError
 
     def action_apply(self) -> None:
-        """Apply the fix of the finding that is selected."""
         if isinstance(self.selected, Finding) and self.report is not None:
             self._apply(self.report, self.selected)
         else:

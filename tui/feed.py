@@ -66,7 +66,6 @@ class Feed:
         return self._latest
 
     def take(self) -> Program:
-        """The latest program."""
         self._announced = False
         return self._latest
 

@@ -51,11 +51,9 @@ class Folding:
 
     @property
     def count(self) -> int:
-        """Number of visible lines."""
         return self._index.count - sum(table.end - table.first - 1 for table in self._hidden)
 
     def line(self, position: int) -> int:
-        """The line at a position."""
         line = max(position, 0)
         for table in self._hidden:
             if line > table.first:

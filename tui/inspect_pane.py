@@ -152,12 +152,10 @@ class InspectPane(VerticalScroll, can_focus=True):
         self.draw()
 
     def action_window(self, down: int, right: int) -> None:
-        """Show another part of large arrays."""
         self._window = self._window.moved(down, right)
         self.draw()
 
     def step(self, direction: int) -> None:
-        """Show another of many groups."""
         self._group += direction
         self.draw()
 

@@ -25,17 +25,14 @@ class Jumps:
         self._forward: list[Stop] = []
 
     def leave(self, here: Stop) -> None:
-        """Remember where one was before a jump."""
         if not self._back or self._back[-1] != here:
             self._back = [*self._back[-MAX_JUMPS:], here]
         self._forward = []
 
     def back(self, here: Stop) -> Stop | None:
-        """The stop before."""
         return self._move(self._back, self._forward, here)
 
     def forward(self, here: Stop) -> Stop | None:
-        """The stop that one came back from."""
         return self._move(self._forward, self._back, here)
 
     @staticmethod

@@ -73,7 +73,6 @@ class KeyFooter(Widget):
         self.hovered = None
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Press the key that is there."""
         if (key := event.style.meta.get("key")) is not None:
             self.app.simulate_key(key)
 

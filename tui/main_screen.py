@@ -204,7 +204,6 @@ class MainScreen(SelectionScreen):
         return self.query_one(InspectPane).line
 
     def action_save(self) -> None:
-        """Ask for a file to keep the capture in."""
         self.query_one(Prompt).save(self.focused_pane, self.capture)
 
     @property

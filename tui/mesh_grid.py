@@ -40,11 +40,9 @@ class Traffic(Record, frozen=True):
         return "$aside" if group is None or self.shown not in (None, group) else hue(group)
 
     def across(self, one: int | None, other: int | None) -> str:
-        """Return the drawing between two neighbours in a row."""
         return self._between(one, other, "━→←↔")
 
     def down(self, one: int | None, other: int | None) -> str:
-        """Return the drawing between two neighbours in a column."""
         return self._between(one, other, "┃↓↑↕")
 
     def _between(self, one: int | None, other: int | None, signs: str) -> str:
@@ -102,7 +100,6 @@ class Picture(Record, frozen=True):
     height: int
 
     def device(self, partition: int) -> int:
-        """Return the label of a partition's device."""
         return self.devices[partition] if partition < len(self.devices) else partition
 
 
@@ -123,21 +120,17 @@ class Grid(Record, frozen=True):
 
     @property
     def digits(self) -> int:
-        """Columns of one device."""
         return len(str(max(self.picture.devices, default=0)))
 
     @property
     def label(self) -> int:
-        """Columns of the row coordinates."""
         return len(str(self._row_name(self.rows_in_all - 1))) + 2 if self.rows_in_all > 1 else 0
 
     @property
     def width(self) -> int:
-        """Columns of the grid."""
         return self.label + len(self.columns) * (self.digits + self.gap) - self.gap
 
     def lines(self) -> Iterator[Content]:
-        """The grid, line by line."""
         if self.outer:
             yield Content("  ").join(
                 data(name, axis_hue(name, self.picture.axis_hues)) + Content(f" {at}")

@@ -75,17 +75,14 @@ class NavigationScreen(EditScreen):
         self._of_one_line: tuple[Collective, ...] = ()
 
     def select(self, what: Selected) -> None:
-        """Select an entry."""
         raise NotImplementedError
 
     @property
     def here(self) -> Stop:
-        """The current place."""
         focus = None if self.focused is None else self.focused.id
         return Stop(self.query_one(TablesPane).chosen, self.stage, self.selected, focus)
 
     def action_jump(self, direction: int) -> None:
-        """Go back to where one was before a jump, or forward again."""
         stop = self.jumps.back(self.here) if direction < 0 else self.jumps.forward(self.here)
         if stop is None:
             return
@@ -98,7 +95,6 @@ class NavigationScreen(EditScreen):
             self.focus_pane(self.query_one(f"#{stop.focus}"))
 
     def action_stage(self, name: str) -> None:
-        """Show a stage."""
         self.stage_chosen = True
         self.remove_class("-source")
         self.stage = name
@@ -106,14 +102,12 @@ class NavigationScreen(EditScreen):
             self.focus_pane(self.query_one(StagePane).view)
 
     def action_next_stage(self, direction: int) -> None:
-        """Show the stage after the one that is shown, or before it."""
         names = list(STAGES)
         here = names.index(self.stage) if self.stage in names else 0
         self.stage_chosen = True
         self.stage = names[(here + direction) % len(names)]
 
     def action_source(self) -> None:
-        """Go to the source."""
         self.add_class("-source")
         self.focus_pane(self.query_one(SourcePane).view)
 
@@ -133,7 +127,6 @@ class NavigationScreen(EditScreen):
             self.notify("There is no editor in a browser.", severity="warning")
 
     def action_table(self, name: str) -> None:
-        """Show a table, and select what its cursor is on."""
         pane = self.query_one(TablesPane)
         self.jumps.leave(self.here)
         pane.chosen = name
@@ -153,7 +146,6 @@ class NavigationScreen(EditScreen):
         self.action_table("findings")
 
     def action_pane(self, direction: int) -> None:
-        """Go to the next pane."""
         source, stage = self.query_one(SourcePane).view, self.query_one(StagePane)
         code = stage.view if stage.view.display else stage.notice_view
         order: list[Widget] = [self.query_one(TablesPane).shown, self.query_one(InspectPane), source, code]
@@ -171,13 +163,11 @@ class NavigationScreen(EditScreen):
         widget.focus()
 
     def action_frame(self, direction: int) -> None:
-        """Show the line that called, or that was called."""
         stack = self.linked.stack if self.linked is not None else ()
         if stack:
             self.action_show_frame(min(max(self.frame_number + direction, 0), len(stack) - 1))
 
     def action_show_frame(self, number: int) -> None:
-        """Show the file and the line of one frame of the selected stack."""
         stack, self.frame_number = self.linked.stack if self.linked is not None else (), number
         if number < len(stack) and (source := self.program.file(stack[number].file)) is not None:
             pane = self.query_one(SourcePane)
@@ -196,7 +186,6 @@ class NavigationScreen(EditScreen):
         view.go_to(min((line for line in view.linked if line > view.cursor), default=min(view.linked)))
 
     def action_step_in(self, direction: int) -> None:
-        """Show the next group of a collective, or a value in the next iteration."""
         report, selected = self.report, self.selected
         if not isinstance(selected, ProbePlace) or report is None:
             self.query_one(InspectPane).step(direction)
@@ -204,7 +193,6 @@ class NavigationScreen(EditScreen):
             self.select(ProbePlace(number))
 
     def action_next_collective(self) -> None:
-        """Select the next of the collectives that share the line of what is selected."""
         linked, report = self.linked, self.report
         if linked is None or report is None:
             return
@@ -221,7 +209,6 @@ class NavigationScreen(EditScreen):
 
     @classmethod
     def key_sections(cls) -> Sequence[tuple[str, Sequence[BindingType]]]:
-        """All keys, by where they work."""
         return (
             ("everywhere", (*PromptedScreen.BINDINGS, *EditScreen.BINDINGS, *NavigationScreen.BINDINGS, *cls.BINDINGS)),
             ("in a text", TextView.BINDINGS),

@@ -186,12 +186,10 @@ class OverviewPane(EntryView):
         self._lines: tuple[tuple[Content, int | None], ...] = ()
 
     def entry(self, key: object) -> Selected | None:
-        """Return the subject of an entry."""
         return self._entries[key][1].about if isinstance(key, int) and key < len(self._entries) else None
 
     @property
     def first(self) -> Selected | None:
-        """The subject of the first entry."""
         return self.entry(0)
 
     @property

@@ -85,12 +85,10 @@ class Row(Record, frozen=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Texts of the cells."""
         return tuple(map(_text, self.given))
 
     @property
     def cells(self) -> tuple[Content, ...]:
-        """The cells in colours."""
         return tuple(content(cell, self.hues) for cell in self.given)
 
     def order(self, column: int) -> tuple[int, float, str]:

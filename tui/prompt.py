@@ -89,18 +89,15 @@ class Prompt(Horizontal):
         yield Static(id="prompt-status")
 
     def search(self, target: Searchable) -> None:
-        """Ask what to search for in a pane."""
         self._ask("search", target, self._search.needle if self._search is not None else "")
         self._search = Search(target, "")
 
     def save(self, target: Searchable, capture: Capture) -> None:
-        """Ask for a file to keep a capture in."""
         self._capture = capture
         name = "capture" if capture.subject is None else capture.subject.function.rpartition(".")[2]
         self._ask("save", target, f"{name}.shardscope")
 
     def step(self, direction: int) -> None:
-        """Go to another match of what is searched for."""
         if self._search is not None:
             self._tell(self._search.step(direction))
 
@@ -201,12 +198,10 @@ class PromptedScreen(Screen[None]):
         return self.query_one(RowTable)
 
     def action_help(self) -> None:
-        """Say what the keys do."""
         self.app.push_screen(Help(self.key_sections(), self.words))
 
     @classmethod
     def key_sections(cls) -> Sequence[tuple[str, Sequence[BindingType]]]:
-        """All keys, by where they work."""
         everywhere = (*PromptedScreen.BINDINGS, *cls.BINDINGS)
         return (("everywhere", everywhere), ("in the table", RowTable.BINDINGS), ("in a text", TextView.BINDINGS))
 
@@ -215,19 +210,15 @@ class PromptedScreen(Screen[None]):
         return not (action in ("search", "commands") and isinstance(self.focused, Input))
 
     def action_commands(self) -> None:
-        """Ask for any action, stage, finding or line."""
         self.app.action_command_palette()
 
     def action_search(self) -> None:
-        """Ask what to search for, in the pane that has the focus."""
         self.query_one(Prompt).search(self.focused_pane)
 
     def action_step(self, direction: int) -> None:
-        """Go to another match."""
         self.query_one(Prompt).step(direction)
 
     def action_zoom(self) -> None:
-        """One pane on the whole screen, or all of them again."""
         if self.maximized is not None:
             self.minimize()
         elif self.focused is not None:
@@ -246,7 +237,6 @@ class PromptedScreen(Screen[None]):
             self.dismiss()
 
     async def action_leave(self) -> None:
-        """Go back to where one came from, or quit."""
         if self.is_over_another:
             self.dismiss()
         else:

@@ -102,7 +102,6 @@ class RanksScreen(PromptedScreen):
         self._describe()
 
     def action_step_in(self, direction: int) -> None:
-        """Show the lines of another group of ranks beside those of the first."""
         count = len(self._selected.sides) if self._selected is not None else 0
         if count > 1:
             self._other = (self._other - 1 + direction) % (count - 1) + 1
@@ -113,7 +112,6 @@ class RanksScreen(PromptedScreen):
         self.action_compare()
 
     def action_compare(self) -> None:
-        """Open the diff of the programs of both groups."""
         shown = self._shown
         if shown is None or any(side.program is None or side.program.path is None for side in shown):
             self.notify("Only one of these groups has a program of its own.", severity="warning")

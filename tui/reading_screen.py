@@ -46,7 +46,6 @@ class ReadingScreen(Screen[str]):
 
     @property
     def finding(self) -> Finding:
-        """The one that is shown."""
         return self._found[self._shown]
 
     def compose(self) -> ComposeResult:
@@ -69,7 +68,6 @@ class ReadingScreen(Screen[str]):
         self.query_one("#reading-text", Static).update(lines)
 
     def action_step(self, direction: int) -> None:
-        """Show another finding."""
         self._shown = (self._shown + direction) % len(self._found)
         self.query_one("#reading", VerticalScroll).scroll_home(animate=False)
         self._draw()
@@ -82,7 +80,6 @@ class ReadingScreen(Screen[str]):
         self.notify("copied the patch" if patch else "copied the message: this finding has no patch")
 
     def action_close(self, what: str) -> None:
-        """Go back, and say what is to be done."""
         self.dismiss(what)
 
 
@@ -118,12 +115,10 @@ class ChoiceScreen(ModalScreen[int | None]):
             )
 
     def action_move(self, direction: str) -> None:
-        """Go up or down in the list."""
         options = self.query_one(OptionList)
         (options.action_cursor_down if direction == "down" else options.action_cursor_up)()
 
     def action_pick(self, number: int) -> None:
-        """Choose by number."""
         if number < len(self._choices):
             self.dismiss(number)
 

@@ -92,14 +92,12 @@ class SelectionScreen(NavigationScreen):
         self.ask()
 
     def select(self, what: Selected) -> None:
-        """Select an entry, and ask for what belongs to it."""
         self.place_chosen = True
         self.selected = what
         if isinstance(what, Place):
             self.ask()
 
     def ask(self) -> None:
-        """Ask the analyst for what is wanted now."""
         report, selected = self.report, self.selected
         if report is not None and report.capture.stage(self.stage) is not None:
             self.analyst.view(report, self.stage, selected if isinstance(selected, Place) else None)

@@ -122,7 +122,6 @@ class ShardingsPane(Vertical):
         yield RowTable((), id="shardings-table")
 
     def value(self, key: object) -> ShardedValue | None:
-        """The value that a row is about."""
         return self._values[key] if isinstance(key, int) and key < len(self._values) else None
 
     def watch_report(self, before: Report | None, report: Report | None) -> None:
@@ -162,7 +161,6 @@ class ShardingsPane(Vertical):
             self._fill()
 
     def action_filter(self) -> None:
-        """List other values."""
         names = list(FILTERS)
         self.choice = replace(self.choice, shown=names[(names.index(self.choice.shown) + 1) % len(names)])
         table = self.query_one(RowTable)
@@ -193,7 +191,6 @@ class ShardingsPane(Vertical):
         self.choice = replace(self.choice, step=steps[there])
 
     def action_end(self) -> None:
-        """Leave the replay."""
         self.choice = replace(self.choice, step=None)
 
     def _fill(self) -> None:

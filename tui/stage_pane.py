@@ -95,7 +95,6 @@ class StagePane(Vertical):
 
     @property
     def view(self) -> TextView:
-        """The text."""
         return self.query_one("#stage-text", TextView)
 
     @property
@@ -120,7 +119,6 @@ class StagePane(Vertical):
             self.view.show(source, of_dialect(dialect), LANGUAGES[dialect].debug_info)
 
     def mark(self, collectives: tuple[Collective, ...], hues: Mapping[str, str]) -> None:
-        """Mark the lines in which the collectives stand."""
         view = self.view
         view.marks = {
             view.index.line_at(collective.span.start): (COMMUNICATES, collective_hue(collective.axes, hues))
@@ -156,7 +154,6 @@ class SourcePane(Vertical):
 
     @property
     def view(self) -> TextView:
-        """The text."""
         return self.query_one(TextView)
 
     def show(self, source: Source, captured: bool) -> None:
@@ -176,7 +173,6 @@ class SourcePane(Vertical):
         self.query_one("#source-title", Static).update(Content.assemble(" ", name, data(missing, "$warning")))
 
     def shows(self, file: str) -> bool:
-        """Return whether this file is shown."""
         return os.path.normpath(file) == os.path.normpath(self.view.source.name)
 
     def mark(self, collectives: Iterable[Collective], hues: Mapping[str, str]) -> None:

@@ -53,14 +53,12 @@ class TabStrip(Widget):
 
         @property
         def control(self) -> TabStrip:
-            """The strip in which it happened."""
             return self.strip
 
     def render(self) -> Content:
         return Content("\n").join(Content("").join(drawn for _, drawn in line) for line in self._lines(self.size.width))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the lines that the tabs need."""
         return len(self._lines(width))
 
     def on_click(self, event: events.Click) -> None:

@@ -93,7 +93,6 @@ class TablesPane(Vertical):
 
     @property
     def shown(self) -> Widget:
-        """The table, or the text, that takes the keys."""
         pane = self.query_one(f"#{self.chosen}")
         return pane if isinstance(pane, EntryView | TextView) else pane.query_one(RowTable)
 
@@ -101,7 +100,6 @@ class TablesPane(Vertical):
         self.query_one(ContentSwitcher).current = chosen
 
     def select(self) -> None:
-        """Select the entry under the cursor of the table that is shown."""
         if isinstance(shown := self.shown, EntryView):
             shown.move_to(shown.cursor)
             if not shown.count:

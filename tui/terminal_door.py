@@ -37,7 +37,6 @@ class PrintableFilter(LineFilter):
     """Makes each piece of a line safe to show."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the pieces, each in as many columns as before."""
         return [segment if segment.control else safe_segment(segment) for segment in segments]
 
 
@@ -51,12 +50,10 @@ class _Lasting:
         return getattr(self._file, name)
 
     def write(self, text: str) -> None:
-        """Write what can be written."""
         with _ending_when_closed():
             self._file.write(text)
 
     def flush(self) -> None:
-        """Flush what can be."""
         with _ending_when_closed():
             self._file.flush()
 

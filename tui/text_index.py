@@ -20,7 +20,6 @@ class LineIndex:
 
     @cached_property
     def count(self) -> int:
-        """Number of lines; a newline at the end begins no other."""
         return self._data.count(b"\n") + (not self._data.endswith(b"\n"))
 
     def span(self, line: int) -> tuple[int, int]:

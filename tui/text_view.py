@@ -50,7 +50,6 @@ class TextView(DrawnText):
 
         @property
         def control(self) -> TextView:
-            """The view in which it happened."""
             return self.view
 
     def show(self, source: Source, highlight: Highlighter = plain, debug: DebugInfo | None = None) -> None:
@@ -71,7 +70,6 @@ class TextView(DrawnText):
             self.cursor = cursor
 
     def text_of(self, line: int) -> str:
-        """The whole text of a line."""
         return self.lines.text_of(line)
 
     def go_to(self, line: int) -> None:
@@ -116,11 +114,9 @@ class TextView(DrawnText):
             self.move_to(self.rows[event.y].line)
 
     def action_move(self, by: int) -> None:
-        """Move the cursor up or down."""
         self.move_to(self.lines.folding.line(self.lines.folding.position(self.cursor) + by))
 
     def action_edge(self, end: int) -> None:
-        """Move the cursor to the first or the last line."""
         self._move_to(0 if end < 0 else self.lines.folding.line(self.lines.folding.count - 1), 0)
 
     def action_page(self, pages: float) -> None:
@@ -131,16 +127,13 @@ class TextView(DrawnText):
         self.action_move(by)
 
     def action_wrap(self) -> None:
-        """Wrap long lines, or cut them."""
         self.wrapped = not self.wrapped
 
     def action_fold(self) -> None:
-        """Fold all debug information, or unfold it."""
         self.lines.folding.active = not self.lines.folding.active
         self._refolded()
 
     def action_fold_here(self) -> None:
-        """Fold or unfold what is in the line of the cursor."""
         if self.lines.folding.toggle(self.cursor):
             self._refolded()
         else:
@@ -158,7 +151,6 @@ class TextView(DrawnText):
         self._refolded()
 
     def action_sideways(self, direction: int) -> None:
-        """Scroll by half a view."""
         half = max(self._shown_width // 2, 1)
         self.scroll_to(x=self.scroll_offset.x + half * direction, animate=False, immediate=True, force=True)
 
@@ -195,7 +187,6 @@ class TextView(DrawnText):
         self._widen_to(*(row.line for row in self.rows))
 
     def on_resize(self) -> None:
-        """Keep the cursor in view, if it was."""
         below_top = self.lines.folding.position(self.cursor) - self.scroll_offset.y
         was_in_view = 0 <= below_top < self._height
         self._height = self.scrollable_content_region.height or self._height
@@ -210,6 +201,5 @@ class TextView(DrawnText):
             self._resize()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The text that was selected with the mouse."""
         start, end = selection.start or Offset(0, 0), selection.end or Offset(0, self.index.count)
         return self.lines.between((start.y, start.x), (end.y, end.x)), "\n"

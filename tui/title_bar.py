@@ -44,7 +44,6 @@ class TitleBar(Widget):
         self._timer: Timer = self.set_interval(PERIOD, self.refresh, pause=True)
 
     def watch_waiting(self, before: str, waiting: str) -> None:
-        """Count the seconds from the beginning of what is waited for."""
         if waiting and not before:
             self._began = time.monotonic()
         self._tick()

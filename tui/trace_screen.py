@@ -100,7 +100,6 @@ class TraceScreen(PromptedScreen):
         self.action_open()
 
     def action_open(self) -> None:
-        """Open the report of the program at the cursor."""
         key = self.query_one(RowTable).selected
         if not isinstance(key, int):
             return

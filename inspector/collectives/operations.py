@@ -127,7 +127,6 @@ def _asks(equation: Equation) -> bool:
 
 
 def _paths(flow: JaxprFlow, place: EquationPlace) -> Iterator[str]:
-    """The names of an equation, with the scopes around each way to it."""
     waiting: list[tuple[EquationPlace, str]] = [(place, place.equation.primitive)]
     while waiting:
         inner, path = waiting.pop()
@@ -196,7 +195,6 @@ def _root(flow: JaxprFlow, value: At) -> At | None:
 
 @derived
 def _equations(text: JaxprText, equations: bytes) -> Mapping[int, EquationPlace]:
-    """The equations by the numbers of the operations that they became."""
     numbers = array("I", equations)
     places = {(place.jaxpr, place.index): place for place in text.equations}
     triples = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)

@@ -54,7 +54,6 @@ def by_computation(
 
 
 def _users(computation: Computation, members: list[Instruction]) -> dict[Instruction, list[Instruction]]:
-    """For each member the nearest users that have a source position."""
     reached: dict[Instruction, frozenset[str]] = {member: frozenset({member.name}) for member in members}
     found: dict[Instruction, list[Instruction]] = {}
     uses = Uses(computation)

@@ -164,7 +164,6 @@ def typed_shapes_of(collective: Collective) -> list[tuple[ArrayType, Shape]]:
 
 
 def _near(stage: ParsedStage, collective: Collective, index: int) -> frozenset[int]:
-    """The numbers of the operations that the operand of a part comes from."""
     flow = hlo_flow(stage)
     made = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
     if flow is None or made is None:

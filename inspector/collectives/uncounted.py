@@ -207,13 +207,11 @@ def _guards(flow: JaxprFlow, place: EquationPlace) -> Iterator[Guard]:
 
 
 def _takes_another(numbers: Numbers, predicate: At, branch: int, branches: int) -> bool:
-    """Return whether a device is known to take another branch than this one of a conditional."""
     taken = numbers.value(predicate)
     return taken is not None and max(0, min(taken, branches - 1)) != branch
 
 
 def _by_number(numbers: Sequence[int], sizes: Mapping[str, int]) -> Mapping[str, int] | None:
-    """The coordinates of the device that has this number among all."""
     if len(numbers) != 1 or not 0 <= numbers[0] < math.prod(sizes.values()):
         return None
     (rest,), found = numbers, dict[str, int]()

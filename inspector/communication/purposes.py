@@ -124,7 +124,6 @@ class Judge:
         return frozenset[bool]().union(*map(self._are_reductions, operands)) == {True}
 
     def _are_reductions(self, operand: Place) -> frozenset[bool]:
-        """Return whether the operations that a value is computed from are reductions."""
         known = self._reduced.get(operand.instruction)
         if known is None:
             found = set[bool]()
@@ -215,7 +214,6 @@ class Judge:
         return any(self._is_weight(each, type) for position, each in enumerate(operands) if position != use.position)
 
     def _is_updated(self, operand: Place) -> bool:
-        """Return whether a value is a weight that was updated."""
         made = self.flow.maker(operand)
         is_elementwise = self.flow.work.of(made) == "elementwise" or made.opcode == "fusion"
         return is_elementwise and any(self._is_weight(each, made.type) for each in self.flow.operands(made))

@@ -95,7 +95,6 @@ def _total(
 
 
 def _concatenated(collective: Collective) -> int:
-    """The number of arrays that a compiler has made one operand of."""
     if len(collective.operand_types) != 1:
         return 1
     return max(sum(part.type.elements != 1 for part in collective.parts), 1)

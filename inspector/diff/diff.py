@@ -152,7 +152,6 @@ def _change(each: Regrouping) -> Change:
 
 
 def _differing(ones: Sequence[CollectiveSignature], others: Sequence[CollectiveSignature]) -> tuple[str, ...]:
-    """The fields whose values are others on the other side."""
     sides = (ones, others)
     return tuple(
         f.name

@@ -70,7 +70,6 @@ def pair_up(
 
 
 def _by_key(side: Sequence[tuple[T, int]], remaining: Sequence[int], rule: Rule[T]) -> dict[Hashable, list[int]]:
-    """The numbers of the things that are left, by what the rule looks at."""
     found: dict[Hashable, list[int]] = {}
     for number, (thing, _) in enumerate(side):
         if remaining[number] and (key := rule(thing)) is not None:

@@ -42,7 +42,6 @@ def surroundings(before_graph: AnyGraph, before: Node, after_graph: AnyGraph, af
 
 
 def _placed(side: Fingerprint, transfer: Transfer | None) -> tuple[AnyGraph, Node] | None:
-    """The operation that a transfer stands for, in its graph."""
     if transfer is None or transfer.span is None:
         return None
     graph = _graph(side, transfer.span)
@@ -59,7 +58,6 @@ def _graph(side: Fingerprint, span: Span) -> AnyGraph | None:
 
 
 def _landmarks(found: Diff, start: Node, side: int) -> list[tuple[Span, Span]]:
-    """Return the unchanged collectives nearby, nearest first."""
     placed = [(one.span, other.span) for one, other in found.unmistakable]
     known = [(one, other) for one, other in placed if one is not None and other is not None]
     known.sort(key=lambda pair: abs(pair[side].start - start.span.start))

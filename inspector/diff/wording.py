@@ -175,7 +175,6 @@ def finding_text(change: Pair[FindingKey]) -> tuple[str, str]:
 
 
 def _sign(change: Pair[Any]) -> str:
-    """Return the sign of what is on one side only."""
     return "new" if change.before is None else "gone"
 
 

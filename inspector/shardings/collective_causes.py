@@ -258,7 +258,6 @@ def _at_a_source(
 def _rows(
     stage: ParsedStage, flow: Dataflow, text: ParsedStage, collective: Collective
 ) -> tuple[Sequence[int], Confidence]:
-    """The operations that a collective belongs to, by their numbers, else by name and line."""
     tags = tags_in(text, collective.span)
     by_tag = rows_by_tag(flow, stage)
     exact = [row for tag in tags for row in by_tag.get(tag, ())[:1]]

@@ -208,7 +208,6 @@ class CollectiveContext:
         return replace(found, rule=self.wording.rule(self.row)) if asking is None else found
 
     def _asking(self, node: Node) -> int | None:
-        """The constraint or reshard that a value goes into."""
         return next((row for row in self.flow.users(node) if self.flow.rows[row].name in SDY_REQUESTS), None)
 
     def _is_asked(self, cut: ShardedDimension) -> bool:

@@ -113,7 +113,6 @@ def _values(flow: Dataflow, row: int) -> _Values:
 
 @derived
 def _trivial_axes(flow: Dataflow) -> tuple[str, ...]:
-    """Axes of one device, along which nothing is cut."""
     sizes = [axis for mesh in flow.module.meshes.values() for axis in mesh.axes]
     return tuple({name for name, size in sizes if size == 1} - {name for name, size in sizes if size > 1})
 

@@ -151,7 +151,6 @@ class Dataflow:
         return owner if is_last and owner is not None and self.rows[owner].name.endswith("while") else None
 
     def _blocks(self, row: int) -> list[tuple[str, ...]]:
-        """The names of the arguments of each region's first block."""
         if not self.rows[row].inside:
             return []
         try:

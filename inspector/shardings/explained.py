@@ -172,7 +172,6 @@ def wording_of(flow: Dataflow) -> Wording:
 
 @derived
 def _named_rows(flow: Dataflow) -> Mapping[str, int]:
-    """The constraints and shard_maps by the names that origins call them by."""
     found = {}
     for number, row in enumerate(flow.rows):
         if row.name in SDY_REQUESTS or row.name == "sdy.manual_computation":

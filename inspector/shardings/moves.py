@@ -117,7 +117,6 @@ class Moves:
 
     @cached_property
     def _moving(self) -> Mapping[int, None]:
-        """The rows whose operations Shardy moved something at."""
         data, found = self.flow.text.source.data, self.flow.function.span
         rows: dict[int, None] = {}
         place = data.find(b"propagation_edges", found.start, found.end)

@@ -64,7 +64,6 @@ def values(program: Program) -> tuple[ShardedValue, ...]:
 
 
 def _has_no_shardy(program: Program) -> bool:
-    """Return whether no record of Shardy's will arrive."""
     stablehlo = program.stage("stablehlo")
     return program.capture.complete or (stablehlo is not None and not has_mesh(stablehlo.source.data))
 

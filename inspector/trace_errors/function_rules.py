@@ -53,7 +53,6 @@ def explain_backward(problem: Problem, said: re.Match[str]) -> Reason | None:
 
 
 def _gradients(problem: Problem, path: str) -> Iterator[Placed]:
-    """The results at a path of the functions that are backward rules."""
     for _, call in problem.calls("defvjp"):
         rule = call.args[1] if len(call.args) > 1 else None
         for file, function in problem.nodes:
@@ -105,7 +104,6 @@ def explain_closed_over(problem: Problem, said: re.Match[str]) -> Reason:
 
 
 def _bodies(problem: Problem) -> Iterator[tuple[str, Function, ast.Call]]:
-    """The functions that shard_maps map, each with the call of shard_map, or the decorator."""
     for file, call in shard_map_calls(problem.calls("shard_map", "partial")):
         for at, node in problem.nodes:
             if at == file and isinstance(node, Function) and maps(call, node):
@@ -138,7 +136,6 @@ def _passed(problem: Problem, file: str, body: Function, call: ast.Call, array: 
 
 
 def _called(problem: Problem, file: str, body: Function, call: ast.Call) -> Iterator[ast.Call]:
-    """The calls of the mapped function: of the expression that has the shard_map in it, or of a name for it."""
     is_decorator = isinstance(body, ast.FunctionDef) and call in body.decorator_list
     names = {body.name} if is_decorator and isinstance(body, ast.FunctionDef) else set()
     for at, node in problem.nodes:

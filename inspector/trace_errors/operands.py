@@ -154,7 +154,6 @@ def failing(failed: Failed, depth: int = 0) -> Iterator[Placed]:
 
 
 def _is_module(failed: Failed, file: str, owner: ast.expr) -> bool:
-    """Return whether what a function is an attribute of is imported, as `jnp` and `jax.lax`."""
     source, root = failed.program.file(file), owner
     while isinstance(root, ast.Attribute):
         root = root.value

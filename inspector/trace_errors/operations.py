@@ -66,7 +66,6 @@ def explain_unbound(failed: Failed, said: re.Match[str]) -> Explanation | None:
 
 
 def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Constant] | None:
-    """The axis of the innermost collective that no mesh has, as written."""
     for file, call in failed.calls(COLLECTIVES, innermost=True):
         for node in ast.walk(call):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in names:
@@ -126,7 +125,6 @@ _WORDS = "request the full sums, sharded as {}, with out_sharding"
 
 
 def _products_beside(failed: Failed, file: str, call: ast.Call) -> list[ast.Call]:
-    """All products of the function that a product is in, but those around others, or with a sharding."""
     around = function_around(failed.program, file, call.lineno)
     calls = [node for node in nodes_of(failed.program, file) if isinstance(node, ast.Call)]
     here = [each for each in calls if name_of(each.func) in PRODUCTS and around is not None and holds(around[1], each)]

@@ -216,7 +216,6 @@ def _words(said: str) -> list[str]:
 
 
 def _fixes(search: Search, problem: Problem, reason: Reason) -> Iterator[Fix]:
-    """The edits that help, the best first; then those that were refused, and mere ideas."""
     wanted = {axis for axis in {*problem.run.axes, *_spec_axes(problem)} if BATCH.match(axis)}
     wanted &= {name for mesh in problem.meshes() for name, _ in mesh.mesh}
     good: list[tuple[tuple[bool, ...], Fix]] = []

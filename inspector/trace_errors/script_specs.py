@@ -281,7 +281,6 @@ def _explain_library(problem: Problem, axis: str) -> Reason | None:
 
 
 def _explain_automatic(problem: Problem, said: re.Match[str], axis: str, axes: Sequence[str]) -> Reason:
-    """Explain a spec of a shard_map that names an axis over which it does not map."""
     candidates = []
     for file, call in problem.calls("shard_map", "smap", "partial"):
         given = next((each.value for each in call.keywords if each.arg == "axis_names"), None)
@@ -386,7 +385,6 @@ def _path(problem: Problem, what: str) -> list[int]:
 
 
 def _given(problem: Problem, what: str) -> Iterator[tuple[str, ast.Call, ast.expr]]:
-    """The calls that take shardings or specs by a keyword, and the tree as it is written or assigned."""
     for file, call in problem.calls("jit", "pjit", "partial", "shard_map"):
         for each in call.keywords:
             if each.arg == what:
@@ -411,7 +409,6 @@ def _of_length(file: str, written: ast.Tuple | ast.List, wants: int, filler: str
 
 
 def _explain_list(problem: Problem, what: str, has: int, wants: int) -> Reason:
-    """Explain a list in a tree of shardings, as `device_put` takes it, that is not as long as that in the value."""
     path = re.search(rf"at key path\s+{re.escape(what)}(\S*)", problem.said)
     keys = re.findall(r"\['([^']*)'\]|\.(\w+)", path[1]) if path else []
     named = next((one or other for one, other in reversed(keys)), "")

@@ -181,7 +181,6 @@ def _whole(uneven: _Uneven) -> Iterator[Candidate]:
 
 
 def _condition(uneven: _Uneven, leaf: str) -> str:
-    """A condition on arrays that can be sharded so, as an expression."""
     size = f"{leaf}.shape[{uneven.dim}] % {uneven.parts} == 0"
     return f"{leaf}.ndim > {uneven.dim} and {size}"
 

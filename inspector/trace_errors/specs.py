@@ -101,7 +101,6 @@ def _fixes(failed: Failed, name: str, path: str, axes: tuple[str, ...]) -> Itera
 
 
 def _out_spec(failed: Failed, file: str, function: Function, path: str) -> Placed | None:
-    """The out_spec of a function, where its shard_map spells it out."""
     calls = [call for where, call in shard_map_calls(failed.nodes) if where == file]
     own = [call for call in calls if maps(call, function)]
     for call in own or (calls if len(calls) == 1 else []):

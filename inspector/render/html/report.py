@@ -91,7 +91,6 @@ def _anchors(report: Report, prefix: str) -> Mapping[Collective, str]:
 
 
 def _failure(report: Report) -> Iterator[str]:
-    """The reason why the capture ended, why the function does not trace, and how to fix it."""
     failure, found = report.capture.failure, report.explanation
     if failure is not None:
         yield element("h2", text(f"Stopped while {PHASES[failure.phase]}"))

@@ -132,7 +132,6 @@ def _empty(report: Report, stage: str | None) -> str:
 
 
 def _uncounted(report: Report) -> str:
-    """Communication, certain or possible, without a collective: each kind once."""
     descriptions = [_uncounted_one(each, report.script) for each in report.uncounted]
     shown = list(dict.fromkeys(descriptions))
     more = f", and {len(shown) - MAX_UNCOUNTED} more" if len(shown) > MAX_UNCOUNTED else ""

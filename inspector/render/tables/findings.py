@@ -136,7 +136,6 @@ def _suppressed(known: Suppressed) -> Row:
 
 
 def _details(value: object, report: Report) -> Sequence[Detail]:
-    """The fix, the change, and the evidence."""
     if isinstance(value, Suppressed):
         return [Detail("suppressed", suppressed_by(value.by))]
     if not isinstance(value, Finding):

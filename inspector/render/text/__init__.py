@@ -142,7 +142,6 @@ def _reasons(name: str, tables: Sequence[Table]) -> Iterator[RenderableType]:
 
 
 def _state(report: Report, details: Collection[str]) -> RenderableType | None:
-    """The problems, and the checks that passed."""
     lines = [text_of(cell) for cell in attention(report)]
     if order := in_order(report):
         lines.append(Text.assemble(("ok  ", "green"), data(order)))
