@@ -1,12 +1,17 @@
-"""`[tool.shardscope]` in the pyproject.toml above a script: what holds where the command line says nothing."""
+"""`[tool.shardscope]` in the pyproject.toml above a script: what holds where the command line says nothing.
+
+Numbers have bounds in both: what is beyond them on the command line ends in one line and exit status 2.
+"""
 
 from __future__ import annotations
 
+import argparse
 import difflib
+import math
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
@@ -150,3 +155,28 @@ def _metas(hint: Any) -> Iterable[Meta]:
             yield argument
         else:
             yield from _metas(argument)
+
+
+def whole(least: int, most: int, what: str = "a number") -> Callable[[str], int]:
+    """A reader of whole numbers from `least` to `most`."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or len(text) > len(str(most)) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what} from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def seconds(text: str) -> float:
+    """A time that is more than nothing, and ends."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found <= MAX_TIMEOUT_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {MAX_TIMEOUT_S:,}")
+    return found
+
+
+devices = whole(1, MAX_DEVICES, "a number of devices")

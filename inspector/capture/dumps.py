@@ -13,8 +13,8 @@ from ...parsers.mlir.spacing import in_printers_layout
 from ...parsers.record import Record
 from ...parsers.source import Source
 from ...parsers.text.modules import Part, binary_format, exported_bytecode, language
+from .environment import NoJaxError, interpreter_with_jax
 from .guardian import run
-from .interpreter import NoJaxError, interpreter_with_jax
 from .model import STAGES, Capture, CaptureError, Message, Stage, UnreadableFileError
 from .packed import Allowance, unpacked, whole
 from .passes import place_of, snapshots

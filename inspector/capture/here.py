@@ -32,8 +32,8 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
     The files of a validation are written to the folder `case`.
     Line numbers are those of this process; the devices are JAX's own.
     """
-    from .worker.cells import names_of_cells, with_names_of_cells
     from .worker.in_process import record_call
+    from .worker.tracing.files import names_of_cells, with_names_of_cells
 
     events: list[Event] = []
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()

@@ -19,8 +19,7 @@ from typing import Protocol
 from ...parsers.record import Record
 from ..targets.target import Target, TargetError, parse_target
 from .attempt import Attempt
-from .environment import DEFAULT_DEVICES, user_devices
-from .interpreter import NoJaxError, interpreter_with_jax
+from .environment import DEFAULT_DEVICES, NoJaxError, interpreter_with_jax, user_devices
 from .model import Capture, Failure
 from .one_device import compared, on_one_device
 from .protocol.events import Progress

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ...parsers.errors import ShardscopeError
-from ..capture.environment import packages_of
-from ..capture.interpreter import interpreter_with_jax
+from ..capture.environment import interpreter_with_jax, packages_of
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
 from ..findings.policy import EVERYTHING

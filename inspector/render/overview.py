@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from ...parsers.sharding_syntax.mesh import MeshSyntax
-from ..capture.interpreter import interpreter_text
+from ..capture.environment import interpreter_text
 from ..capture.model import PHASES, Capture, Execution, Subject, devices_text
 from ..report import Report
 from ..units import format_bytes, format_seconds, known_sum, listed, plural

@@ -1,7 +1,11 @@
-"""A Trace from the folder that the processes wrote; what was cut off when one of them died is left out."""
+"""A Trace from the folder that the processes wrote, and captures of its programs.
+
+What was cut off when a process died is left out.
+"""
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,8 +15,10 @@ from pathlib import Path
 
 from ..capture import file
 from ..capture.dumps import is_regular
+from ..capture.environment import NoJaxError, interpreter_with_jax
 from ..capture.events import decode
-from ..capture.model import CaptureError, Failure, Message
+from ..capture.model import Capture, CaptureError, Failure, Message
+from ..capture.propagation import Propagated, has_mesh, is_recorded, propagated, with_propagation
 from ..capture.protocol import wire
 from ..capture.protocol.events import Devices, Event
 from ..capture.protocol.trace import (
@@ -29,6 +35,8 @@ from ..capture.protocol.trace import (
     Transferred,
     capture_file,
 )
+from ..capture.protocol.workspace import drop_propagation, kept_propagation
+from ..capture.tags import tagged
 from ..collectives.context import context_of
 from ..collectives.stage import collectives_in_context
 from ..ir import program as ir
@@ -206,3 +214,28 @@ def calls_of(folder: Path, number: int, inexact: set[int]) -> int | None:
     except (OSError, ValueError):
         return None
     return counts[0] if counts else None
+
+
+def capture_of(program: Program, python: str | None) -> Capture:
+    """Return the capture of a program, with the origins of its shardings; these need an interpreter with JAX."""
+    assert program.path is not None
+    capture = file.load(program.path)
+    lowered = capture.stage("stablehlo")
+    if lowered is None or not has_mesh(lowered.source.data) or is_recorded(capture):
+        return capture
+    text = tagged(lowered.source.data, lowered.tags)
+    try:
+        interpreter = interpreter_with_jax(python)
+    except NoJaxError as error:
+        return with_propagation(capture, Propagated(problem=f"the origins of shardings are not known: {error}"))
+    return propagated(capture, text, kept_propagation(program.path), interpreter, os.environ)
+
+
+def keep_propagated(trace: Trace, python: str) -> None:
+    """Write the origins into each capture that has all stages, so that it can be opened where there is no JAX."""
+    for program in trace.programs:
+        if program.path is not None and program.compiled.captured == "full":
+            capture = capture_of(program, python)
+            if capture.damage is None:
+                file.save(capture, program.path)
+                drop_propagation(program.path)

@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from shardscope.commands.numbers import devices, seconds
-from shardscope.configuration import Found, configuration_above
+from shardscope.configuration import Found, configuration_above, devices, seconds
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function

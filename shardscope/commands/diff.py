@@ -32,8 +32,8 @@ from shardscope.commands.capturing import (
     request_of,
     settings_of,
 )
-from shardscope.commands.numbers import whole
 from shardscope.commands.output import Output, add_output_options, exit_code, output_of, write_rendered
+from shardscope.configuration import whole
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.guardian import run as run_program
 from shardscope.inspector.capture.model import Capture, CaptureError

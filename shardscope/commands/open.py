@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     settings = configuration_above(Path())
     job = job_of(options, settings)
     if is_trace(Path(options.path)):
-        from shardscope.commands.trace_view import show as show_trace
+        from shardscope.commands.trace import show as show_trace
 
         return show_trace(read_trace(Path(options.path)), options.module, job)
     with progress(f"reading {options.path}", quiet=options.quiet):

@@ -11,8 +11,7 @@ from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, get_args
 
-from shardscope.commands.numbers import whole
-from shardscope.configuration import Severity
+from shardscope.configuration import Severity, whole
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import STAGES, Capture, CaptureError, Failure
 from shardscope.inspector.capture.output_file import OutputError, written

@@ -15,10 +15,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from shardscope.commands.numbers import devices, seconds
 from shardscope.commands.output import FAILED, add_output_options, output_of, write_rendered
-from shardscope.commands.trace_folder import folder_of
-from shardscope.commands.tracing import command_of, processes, steps, traced_as_processes
+from shardscope.commands.tracing import command_of, folder_of, processes, steps, traced_as_processes
+from shardscope.configuration import devices, seconds
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import TraceOptions

@@ -25,9 +25,8 @@ from dataclasses import replace
 from itertools import chain
 
 from shardscope.commands.capturing import add_capture_options, add_validation_option, beginning, request_of, settings_of
-from shardscope.commands.numbers import whole
 from shardscope.commands.output import add_finding_options, add_output_options, add_trial_options
-from shardscope.configuration import Found
+from shardscope.configuration import Found, whole
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import PROBES, Request

@@ -14,7 +14,7 @@ import importlib.util
 import os
 import sys
 
-from shardscope.commands.numbers import whole
+from shardscope.configuration import whole
 from shardscope.exit_code import ExitCode
 from shardscope.parsers.errors import ShardscopeError
 

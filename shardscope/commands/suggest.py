@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Any
 
 from shardscope.commands.capturing import add_capture_options, complain, request_of, settings_of, watched
-from shardscope.commands.numbers import seconds
 from shardscope.commands.output import exit_code, output_of, write_result
+from shardscope.configuration import seconds
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.spawn import begin
 from shardscope.terminal import progress

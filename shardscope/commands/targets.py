@@ -28,8 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """List, or print the figures."""
-    from shardscope.inspector.capture.environment import packages_of
-    from shardscope.inspector.capture.interpreter import interpreter_with_jax
+    from shardscope.inspector.capture.environment import interpreter_with_jax, packages_of
     from shardscope.inspector.render.explained import chip_lines
     from shardscope.inspector.targets.available import availability
 

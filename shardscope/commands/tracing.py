@@ -1,4 +1,4 @@
-"""Running and recording a command: as one process with enough devices, or as several."""
+"""Running and recording a command, as one process with enough devices or as several, into a folder."""
 
 from __future__ import annotations
 
@@ -6,22 +6,30 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO
 
 from shardscope.commands.live_list import live_list
-from shardscope.commands.numbers import whole
-from shardscope.configuration import configuration_above
-from shardscope.inspector.capture.interpreter import interpreter_with_jax
+from shardscope.configuration import configuration_above, whole
+from shardscope.inspector.capture.environment import interpreter_with_jax
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
-from shardscope.inspector.capture.tracing import MAX_PROCESSES, devices_of_each, output_file, run_traced
+from shardscope.inspector.capture.scratch import Scratch
+from shardscope.inspector.capture.tracing import (
+    MAX_PROCESSES,
+    SITE_FOLDER,
+    devices_of_each,
+    is_output_file,
+    output_file,
+    run_traced,
+)
 from shardscope.inspector.render.printable import printable
-from shardscope.inspector.traces.rank_watch import RankWatch
-from shardscope.inspector.traces.read import read_trace
+from shardscope.inspector.traces.ranks import RankWatch
+from shardscope.inspector.traces.read import is_trace, read_trace
 from shardscope.inspector.traces.trace import Trace
 
 processes, steps = whole(1, MAX_PROCESSES), whole(1, 10**9)
@@ -126,3 +134,53 @@ def command_of(options: argparse.Namespace) -> Sequence[str]:
         run = f"-- {python} -m nbconvert --to notebook --execute --stdout {first}"
         raise CaptureError(f"{first} is a notebook, not a script; it runs as a command: {run}")
     return (python, first, *rest)
+
+
+@contextmanager
+def folder_of(saved: str | None) -> Iterator[Path]:
+    """The folder to record into: of that name, in place of an earlier trace, or one that is removed afterwards.
+
+    An earlier trace stays if the command fails before anything is recorded.
+
+    Raises:
+        CaptureError: something else has that name.
+    """
+    if saved is None:
+        with Scratch() as path:
+            yield path
+        return
+    path = Path(saved).absolute()
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        is_new, is_earlier = _taken(path)
+        if is_earlier:
+            path.rename(aside)
+    except OSError as error:
+        raise CaptureError(f"cannot write to {saved}: {error.strerror}") from error
+    try:
+        yield path
+    except BaseException:
+        if not is_trace(path) and (is_new or is_earlier):
+            shutil.rmtree(path, ignore_errors=True)
+            if is_earlier:
+                aside.rename(path)
+        raise
+    finally:
+        if is_earlier:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _taken(path: Path) -> tuple[bool, bool]:
+    """Return whether nothing has that name, and whether a trace has it; an empty folder is neither."""
+    if not os.path.lexists(path):
+        return True, False
+    if not path.is_dir():
+        raise CaptureError(f"{path} is no folder: --save takes the name of one")
+    entries = list(path.iterdir())
+    if entries and not all(map(_is_of_a_trace, entries)):
+        raise CaptureError(f"{path} holds other files: --save takes a new folder, or that of an earlier trace")
+    return False, bool(entries)
+
+
+def _is_of_a_trace(path: Path) -> bool:
+    return path.name == SITE_FOLDER or is_output_file(path.name) or (path / EVENTS_FILE).is_file()

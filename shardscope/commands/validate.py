@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardscope.commands.capturing import add_capture_options, kept_in, request_of, settings_of, watched
-from shardscope.commands.numbers import seconds, whole
 from shardscope.commands.output import add_output_options, exit_code, output_of, write_report, write_result
+from shardscope.configuration import seconds, whole
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.evaluation import evaluated
 from shardscope.inspector.capture.model import Capture, Validation

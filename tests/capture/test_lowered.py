@@ -14,11 +14,10 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.worker import modules
 from shardscope.inspector.capture.worker.requests import search
 from shardscope.inspector.capture.worker.requests.candidates import Requests
-from shardscope.inspector.capture.worker.requests.lowered import Change, Lowered
+from shardscope.inspector.capture.worker.requests.lowered import Change, Lowered, Spec, spec_in
 from shardscope.inspector.capture.worker.requests.main import priced
 from shardscope.inspector.capture.worker.requests.price import Pricing
 from shardscope.inspector.capture.worker.requests.search import Search
-from shardscope.inspector.capture.worker.requests.spec import Spec, spec_in
 from shardscope.inspector.capture.worker.tagging import names_of
 
 REQUESTED = "# requested"

@@ -6,7 +6,7 @@ import jax
 import pytest
 from jaxlib.mlir import ir
 from shardscope.inspector.capture.worker import modules
-from shardscope.inspector.capture.worker.pairs import pairs
+from shardscope.inspector.capture.worker.dumped import pairs
 
 LAYERS = 40
 SIZE = 8

@@ -16,7 +16,7 @@ from shardscope.inspector.capture.protocol.blocks import Block, by_receiver, rec
 from shardscope.inspector.capture.protocol.values import part_text
 from shardscope.inspector.capture.worker.case import _array
 from shardscope.inspector.capture.worker.inputs.arg_spec import MAX_INTEGER, concrete
-from shardscope.inspector.capture.worker.probes import digests
+from shardscope.inspector.capture.worker.probes import keeping
 from shardscope.inspector.capture.worker.program import avals, structure
 
 DTYPES = ("float32", "bfloat16", "float16", "float8_e5m2", "complex64", "int8", "uint16", "int32", "int4", "bool")
@@ -31,38 +31,38 @@ def test_digests_differ_where_bits_do(dtype: str) -> None:
     )
     changed = [np.where(numbers * 0 + place, value, another) for place in (1 - np.eye(6, dtype=int)).reshape(6, 2, 3)]
     exchanged = value.reshape(-1)[np.r_[1, 0, 2:6]].reshape(2, 3)
-    found = {bytes(np.asarray(digests.digest(jnp.asarray(each)))) for each in (value, exchanged, *changed)}
+    found = {bytes(np.asarray(keeping.digest(jnp.asarray(each)))) for each in (value, exchanged, *changed)}
     assert len(found) == 8
-    assert bytes(np.asarray(digests.digest(jnp.asarray(value)))) in found
-    assert np.asarray(digests.digest(jnp.asarray(value))).dtype == np.uint32
+    assert bytes(np.asarray(keeping.digest(jnp.asarray(value)))) in found
+    assert np.asarray(keeping.digest(jnp.asarray(value))).dtype == np.uint32
 
 
 def test_zeros_and_nans_have_bits() -> None:
-    one, other = (bytes(np.asarray(digests.digest(jnp.full(3, zero)))) for zero in (0.0, -0.0))
+    one, other = (bytes(np.asarray(keeping.digest(jnp.full(3, zero)))) for zero in (0.0, -0.0))
     assert one != other
     nans = [np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7FC00001)]
-    assert len({bytes(digests.bits(nan)) for nan in nans}) == 2
-    assert digests.bits(np.zeros((2, 3), np.float64)).shape == (2, 3, 8)
+    assert len({bytes(keeping.bits(nan)) for nan in nans}) == 2
+    assert keeping.bits(np.zeros((2, 3), np.float64)).shape == (2, 3, 8)
 
 
 def test_small_values_are_compared_as_they_are() -> None:
-    value = jnp.arange(digests.MAX_MOVED // 16, dtype=jnp.float32)
-    assert np.array_equal(np.asarray(digests.comparable(value, 4)), np.asarray(value))
-    assert digests.comparable(value, 5).shape == (2,)
+    value = jnp.arange(keeping.MAX_MOVED // 16, dtype=jnp.float32)
+    assert np.array_equal(np.asarray(keeping.comparable(value, 4)), np.asarray(value))
+    assert keeping.comparable(value, 5).shape == (2,)
     for number in (3, 2.5, True, np.float32(4)):
-        assert digests.comparable(number, 1) == number
-        assert digests.plain(number).dtype == jnp.asarray(number).dtype
+        assert keeping.comparable(number, 1) == number
+        assert keeping.plain(number).dtype == jnp.asarray(number).dtype
     key = jax.random.key(3)
-    assert np.array_equal(np.asarray(digests.comparable(key, 1)), np.asarray(jax.random.key_data(key)))
+    assert np.array_equal(np.asarray(keeping.comparable(key, 1)), np.asarray(jax.random.key_data(key)))
 
 
 def test_types_that_have_bits() -> None:
     new_ref = getattr(jax, "new_ref", None) or jax.array_ref
     (ref,) = (atom.aval for each in jax.make_jaxpr(lambda x: new_ref(x)[...])(1.0).eqns[:1] for atom in each.outvars)
     for value in (1, 2.0, True, np.ones(3, np.int8), jax.random.key(0), jnp.ones((2, 2), jnp.bfloat16)):
-        assert digests.has_bits(jax.typeof(value))
+        assert keeping.has_bits(jax.typeof(value))
     for aval in (jax._src.core.abstract_token, ref, object(), SimpleNamespace(dtype=np.float32)):
-        assert not digests.has_bits(aval)
+        assert not keeping.has_bits(aval)
     assert avals.is_ref(ref)
 
 

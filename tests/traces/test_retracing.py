@@ -10,7 +10,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.worker.program.avals import spec_text
-from shardscope.inspector.capture.worker.tracing.causes import jit_options
+from shardscope.inspector.capture.worker.tracing.origins import jit_options
 from shardscope.inspector.capture.worker.tracing.wrapped import place_of
 from shardscope.inspector.traces.retracing import retraced
 

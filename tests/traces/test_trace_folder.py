@@ -10,10 +10,9 @@ from shutil import copytree
 import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import CaptureError
-from shardscope.inspector.traces.propagated import capture_of, keep_propagated
-from shardscope.inspector.traces.read import read_trace
+from shardscope.inspector.traces.read import capture_of, keep_propagated, read_trace
 
-from shardscope.commands.trace_folder import folder_of
+from shardscope.commands.tracing import folder_of
 
 from .conftest import Recorded
 

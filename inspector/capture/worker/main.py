@@ -20,16 +20,15 @@ from ..protocol.request import Request, UsageError, read_overrides, split_functi
 from ..protocol.workspace import FAULT_LOG, WAITING
 from . import backward_lines, failures, patches
 from .channel import Channel, Pipe, die_with_parent, leave
-from .inputs.called import capture_call
 from .inputs.costliest import Costliest
+from .inputs.first_call import capture_call
 from .inputs.observed_source import has_inputs
 from .inputs.resolve import Resolved, find_script, prepare_path, resolve
 from .inputs.running import Runnable, runnable
 from .needed_devices import needed
 from .patches import Overriding
 from .script_objects import is_a
-from .simulated.platform import KeptPlatform
-from .simulated.topology import Topology
+from .simulated.topology import KeptPlatform, Topology
 
 if TYPE_CHECKING:
     from .inputs.callables import Arguments

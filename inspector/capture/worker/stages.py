@@ -15,9 +15,9 @@ from ..protocol.workspace import COMPILER_LOG, DUMP, compiler_options, diverted,
 from . import equation_numbers, modules, tagging
 from .channel import Channel
 from .program import jaxpr_facts
+from .program.avals import devices_of
 from .program.compiled import TracedProgram, memory_of, send_actual
 from .program.jaxpr_facts import Table
-from .program.meshes import devices_of
 from .simulated.topology import Topology
 from .subject import KnownSubject, meshes_in_jaxpr, meshes_in_shardings
 

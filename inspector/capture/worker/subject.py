@@ -21,7 +21,7 @@ from ..protocol.events import Device, Subject
 from ..protocol.request import Request, split_function
 from . import failures
 from .channel import Channel
-from .program.meshes import mesh_key
+from .program.avals import mesh_key
 from .script_objects import attribute, closed_over, is_a
 
 if TYPE_CHECKING:

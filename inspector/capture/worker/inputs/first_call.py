@@ -1,4 +1,4 @@
-"""The first call of a function, wherever the user's script makes it.
+"""The first call of a function, wherever the user's script makes it, which runs as `__main__` until then.
 
 Where the source names the function and calls it, what is called is taken as it is, with its arguments. A jitted
 function that goes by another name there, or that a library calls, is taken before JAX traces it; and a function that
@@ -13,15 +13,20 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ...protocol.request import Request, UsageError, split_function
 from .. import failures
 from ..patches import change_after_import
-from .observed_source import CALLED, ENTERED
+from .observed_source import CALLED, ENTERED, called_class, functions_in, names_in
+from .resolve import NoProgramError, Resolved, did_you_mean, look_up
+from .running import Capture, Runnable, run
 
 if TYPE_CHECKING:
     from .calls import Call
+    from .costliest import Costliest
 
 TRACING = "jax._src.pjit"
 """The module of `_infer_params`, to which jitted functions hand the arguments that they trace (JAX 0.7 to 0.12)."""
@@ -176,3 +181,85 @@ def refuse(place: str, name: str, watch: FirstCall) -> NoReturn:
         f"give its arguments with --arg 'f32[8,16]', one for each, or define {name}_inputs in the script; "
         f"arguments of the script itself come after it: shardscope {place}:{name} --layers 4",
     )
+
+
+def capture_call(costliest: Costliest) -> None:
+    """Run a script, and capture its first call of the function; `finish` does so in the place of all that follows.
+
+    Of a function that is no program of its own, such as a loop of steps, it is the costliest program.
+
+    Raises:
+        UsageError: the script makes no such call. What it raises passes through.
+    """
+    program, request, channel, capture = costliest.script, costliest.request, costliest.channel, costliest.capture
+    place, dotted = split_function(request.function)
+    _refuse_unknown(program, place, dotted)
+    name = dotted.rpartition(".")[2]
+    if (is_callable := called_class(program.text, name)) is not None:
+        if not is_callable:
+            methods = [each for each in functions_in(program.text) if each.startswith(f"{name}.")][:6]
+            hint = f"name a method: {', '.join(f'{place}:{each}' for each in methods)}" if methods else None
+            raise UsageError(f"{dotted} is a class, whose objects cannot be called", hint)
+        dotted, name = f"{dotted}.__call__", "__call__"
+
+    def take(call: Call, is_part: bool) -> None:
+        from .calls import module_of, names_of
+
+        module = module_of(call.function)
+        around = names_of(call.function)[0] if is_part else dotted
+        if is_part:
+            channel.tell("warning", f"{dotted} is called while JAX traces {around}: this is the report of {around}")
+        found = Resolved(call.function, around, module, module)
+
+        def capture_it() -> None:
+            try:
+                capture(found, (call.args, dict(call.kwargs)))
+            except NoProgramError as error:
+                costliest.of_call(call, error.why)
+
+        if not request.go_on:
+            costliest.finish(capture_it)
+        try:
+            capture_it()
+        except BaseException as error:
+            failed = error
+            costliest.finish(lambda: raised(failed))
+        channel.enter("script")
+
+    watch = FirstCall(dotted, take)
+    watch.watch()
+    channel.enter("script")
+    run(program, name)
+    if not watch.end():
+        _capture_uncalled(request, capture, watch)
+
+
+def _capture_uncalled(request: Request, capture: Capture, watch: FirstCall) -> None:
+    """Capture a function that the script defines and does not call, if its arguments are known without."""
+    from .arguments import find_arguments
+
+    place, dotted = split_function(request.function)
+    main = sys.modules["__main__"]
+    if not hasattr(main, dotted.partition(".")[0]):
+        refuse(place, dotted, watch)
+    found = look_up(main, place, dotted)
+    try:
+        find_arguments(request, found)
+    except UsageError:
+        refuse(place, dotted, watch)
+    capture(found, None)
+
+
+def _refuse_unknown(program: Runnable, place: str, dotted: str) -> None:
+    name = dotted.rpartition(".")[2]
+    known = names_in(program.text)
+    if known is None or name in known:
+        return
+    functions = functions_in(program.text)
+    near = did_you_mean(get_close_matches(name, functions) or get_close_matches(name, sorted(known)))
+    raise UsageError(f"{place} has no {name!r}", near or (f"it has {', '.join(functions[:12])}" if functions else None))
+
+
+def raised(error: BaseException) -> NoReturn:
+    """Raise it."""
+    raise error

@@ -18,7 +18,7 @@ from ..own_jit import compiled_quickly, jax_jit
 from ..program.avals import type_text
 from ..program.compiled import compiled_shardings
 from . import live
-from .digests import bits
+from .keeping import bits
 from .partial import parts_of, places_on
 from .probing import Prober
 from .sites import DeviceBlocks, Looped, Mapped, Reading, Run, Site, When, device_ids

@@ -4,7 +4,7 @@ The jaxpr is evaluated equation by equation. A value that is wanted leaves throu
 around it: a shard_map gives it one leading dimension for each axis that is manual in it, a loop one for the iterations
 that are kept, a branch zeros where it was not taken. So nothing is called back, nothing is communicated for it, and it
 works wherever the function itself does. What the values are when nobody looks may differ in the last bit: this is
-another program, and the compiler may fuse it otherwise.
+another program, and the compiler may fuse it otherwise. How JAX binds a recorded equation is private to it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from jax import P, lax
 from ....catalog.spellings import CALLED, CALLS
 from ..program import structure
 from ..program.structure import bodies, opened
-from .equations import Environment, bind, evaluated
 from .keeping import Keeping
 from .sites import Looped, Mapped, Path, Taken, slots_for
 
@@ -213,3 +212,46 @@ class Prober(Keeping):
         probes = dict(probes)
         self.keep(probes, path, "branch", 0, index, is_needed=True)
         return list(results), probes
+
+
+def probe() -> str | None:
+    """Return what cannot be done with this version of JAX because an attribute has moved."""
+    equation = jax.make_jaxpr(jax.lax.neg)(1).jaxpr.eqns[0]
+    if not (hasattr(equation, "ctx") and hasattr(equation.primitive, "get_bind_params")):
+        return f"JAX {jax.__version__} evaluates equations differently: values inside the program are not available"
+    return None
+
+
+def bind(equation: Any, inputs: Sequence[Any]) -> list[Any]:
+    """The results of an equation, traced where this is called, in its own context (mesh, checks)."""
+    params = equation.primitive.get_bind_params(equation.params)
+    functions, params = params if isinstance(params, tuple) else ((), params)  # a pair before JAX 0.10
+    with equation.ctx.manager:
+        results = equation.primitive.bind(*functions, *inputs, **params)
+    return list(results) if equation.primitive.multiple_results else [results]
+
+
+class Environment:
+    """The values of one jaxpr's variables while it is evaluated."""
+
+    def __init__(self, jaxpr: Any, inputs: Sequence[Any]) -> None:
+        inner = opened(jaxpr)
+        constants = getattr(jaxpr, "consts", ())
+        self._values = dict(zip((*inner.constvars, *inner.invars), (*constants, *inputs), strict=True))
+
+    def read(self, atom: Any) -> Any:
+        """The value of a variable, or a literal's own."""
+        return atom.val if hasattr(atom, "val") else self._values[atom]
+
+    def write(self, variables: Sequence[Any], values: Sequence[Any]) -> None:
+        """Give variables their values."""
+        self._values.update(zip(variables, values, strict=True))
+
+
+def evaluated(jaxpr: Any, inputs: Sequence[Any], bind: Callable[[Any, Sequence[Any]], list[Any]]) -> list[Any]:
+    """The results of a jaxpr, each of whose equations `bind` evaluates."""
+    environment = Environment(jaxpr, inputs)
+    inner = opened(jaxpr)
+    for equation in inner.eqns:
+        environment.write(equation.outvars, bind(equation, [environment.read(atom) for atom in equation.invars]))
+    return [environment.read(atom) for atom in inner.outvars]

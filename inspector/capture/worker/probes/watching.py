@@ -13,7 +13,7 @@ from ...protocol.request import ONE_DEVICE, Request
 from ...protocol.values import CollectiveTimes, Differences
 from ..channel import Channel, error_text
 from ..program.jaxpr_facts import Table, is_collective
-from . import equations, live, timings
+from . import live, probing, timings
 from .partial import whole
 from .probes import MAX_BYTES, MAX_CHOSEN_BYTES, Probed, TooLargeError
 from .probing import Prober
@@ -65,7 +65,7 @@ def watch(request: Request, program: Program, channel: Channel) -> None:
         channel.tell("warning", f"collectives are not timed: {error_text(error)}")
     if request.probe == "none":
         return
-    if problem := equations.probe():
+    if problem := probing.probe():
         channel.tell("warning", problem)
         return
     has_nan = any(map(_has_nan, program.outputs)) and not any(map(_has_nan, program.inputs.leaves))

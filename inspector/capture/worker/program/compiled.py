@@ -12,8 +12,7 @@ from jax._src.lib import xla_client
 
 from ...protocol.events import Arguments, Memory, Outputs, Value
 from ..channel import Channel
-from .avals import spec_text
-from .meshes import key_of, mesh_key
+from .avals import key_of, mesh_key, spec_text
 
 
 class TracedProgram(NamedTuple):

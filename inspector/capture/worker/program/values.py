@@ -14,9 +14,8 @@ from ...protocol.events import Value
 from ..inputs import keras_variables, wrappers
 from ..inputs.callables import Traceable
 from ..inputs.paths import argument_path, has_bare_names, result_path
-from .avals import result_text, spec_text, type_text
+from .avals import key_of, result_text, spec_text, type_text
 from .compiled import leaves_of
-from .meshes import key_of
 
 
 def describe(call: Traceable) -> tuple[tuple[Value, ...], tuple[Value, ...]]:

@@ -11,7 +11,7 @@ from jax import lax
 from jax._src import source_info_util
 
 from ....catalog.spellings import CALLED, CALLS
-from ..probes.equations import Environment, bind
+from ..probes.probing import Environment, bind
 from ..program import structure
 from ..program.structure import opened
 

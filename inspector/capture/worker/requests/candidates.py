@@ -19,9 +19,8 @@ from jaxlib.mlir import ir
 
 from ....catalog.spellings import PARAMETERS, place_of_parameters
 from .. import modules
-from .lowered import Change, Frame, Lowered
+from .lowered import Change, Dims, Frame, Lowered, Spec, spec_in
 from .price import Pricing
-from .spec import Dims, Spec, spec_in
 
 T = TypeVar("T")
 

@@ -14,10 +14,9 @@ from jaxlib.mlir import ir
 from .. import modules
 from ..channel import die_with_parent
 from .candidates import Candidate, Requests
-from .lowered import Change, Lowered
+from .lowered import Change, Lowered, spec_in
 from .price import Price, Pricing
 from .search import Point, Search
-from .spec import spec_in
 
 MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
 """Shares by which bytes of arguments, of arguments and results, and operations may grow."""

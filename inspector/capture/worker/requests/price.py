@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, get_args
 from jaxlib.mlir import ir
 
 from .. import modules
-from .lowered import Lowered
-from .spec import spec_in
+from .lowered import Lowered, spec_in
 
 _QUOTED = re.compile(r'"[^"]+"(?::\(\d+\)\d+)?')
 _LISTED = re.compile(r"<@\w+, (\[.*?\])(?=[,>])")

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .candidates import Requests
-from .lowered import Change, Lowered
+from .lowered import Change, Lowered, Spec
 from .price import Price, Pricing
-from .spec import Spec
 
 MAX_LISTED = 400
 """Assignments that are all priced; of more, a beam."""

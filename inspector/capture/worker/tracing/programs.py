@@ -23,15 +23,25 @@ from ...protocol.trace import Backend, CompiledProgram, TraceOptions
 from .. import failures, patches
 from ..channel import Channel
 from ..inputs.resolve import Resolved
-from ..program.avals import result_text, spec_text, type_text
+from ..program.avals import devices_of, key_of, partition_devices, result_text, spec_text, type_text
 from ..program.compiled import TracedProgram, memory_of, send_actual
-from ..program.meshes import devices_of, key_of, partition_devices
 from ..script_objects import variable
 from ..subject import KnownSubject, meshes_in_shardings
-from .causes import Settings, bound_values, jit_options, structure_of
 from .files import CaptureFile
 from .lowering import Lowering, plain_name
-from .origins import arguments_of, call_on_stack, context_axes, context_meshes, names_of, source_of, static_arguments_of
+from .origins import (
+    Settings,
+    arguments_of,
+    bound_values,
+    call_on_stack,
+    context_axes,
+    context_meshes,
+    jit_options,
+    names_of,
+    source_of,
+    static_arguments_of,
+    structure_of,
+)
 from .wrapped import find_wrapped as find_wrapped
 
 CACHE_HIT = "/jax/compilation_cache/cache_hits"

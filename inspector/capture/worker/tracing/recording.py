@@ -33,7 +33,7 @@ from .lowering import Lowering
 
 if TYPE_CHECKING:
     from ..simulated.topology import Topology
-    from .causes import Settings
+    from .origins import Settings
 
 
 def programs() -> ModuleType:
