@@ -26,6 +26,7 @@ from .entry_details import Selected
 from .feed import Feed
 from .prompt import PromptedScreen
 from .reading_screen import ChoiceScreen, ReadingScreen
+from .suggest_screen import SuggestScreen
 from .text_view import TextView
 
 LONGEST_S = 3600.0
@@ -41,6 +42,9 @@ class EditScreen(PromptedScreen):
         Binding("r", "rerun", "rerun", tooltip="capture again; this report stays until it ends"),
         Binding("d", "compare", "diff", tooltip="what differs from the run before, or between targets"),
         Binding("y", "copy", "copy", tooltip="copy what is selected"),
+        Binding(
+            "S", "suggest", "suggest", show=False, tooltip="search for shardings that send less, or take less memory"
+        ),
         Binding("A", "apply", "apply fix", show=False, tooltip="apply the fix in a copy, and show what it changes"),
     ]
 
@@ -165,6 +169,15 @@ class EditScreen(PromptedScreen):
             self.app.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
         else:
             self.app.call_from_thread(self.app.push_screen, screen)
+
+    def action_suggest(self) -> None:
+        """Search for other shardings of the program."""
+        if self._edit_loop is None:
+            self.notify(NO_REQUEST)
+        elif self.report is None or self.report.capture.failure is not None or not self.report.capture.complete:
+            self.notify("There is no report to search from yet.")
+        else:
+            self.app.push_screen(SuggestScreen(self.report, self._edit_loop.request))
 
     def action_copy(self) -> None:
         """Copy what is selected; where several texts are of use, ask which."""

@@ -55,7 +55,7 @@ def entry_details(report: Report, entry: Entry | Finding, width: int) -> Iterato
     for detail in details:
         if detail.text:
             yield Content("")
-            yield from _detail(detail, width)
+            yield from detail_lines(detail, width)
 
 
 def _cells(table: Table, row: Row, report: Report, stated: set[str], width: int) -> Iterator[Content]:
@@ -77,7 +77,8 @@ def _cells(table: Table, row: Row, report: Report, stated: set[str], width: int)
             yield from folded(content(cell, hues), width)
 
 
-def _detail(detail: Detail, width: int) -> Iterator[Content]:
+def detail_lines(detail: Detail, width: int) -> Iterator[Content]:
+    """A detail under its label."""
     if detail.label:
         yield title(detail.label)
     if not detail.is_code:

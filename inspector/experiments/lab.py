@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -14,11 +13,12 @@ from ..capture.model import PHASES, Capture, Execution
 from ..capture.protocol.request import Request
 from ..capture.scratch import Scratch
 from ..capture.spawn import last_capture
+from ..findings.fixes.edits import Edits, overlap
 from ..findings.policy import EVERYTHING, Policy
 from ..findings.rules import rule_named
 from ..findings.settled import settled
 from ..pipeline import inspect
-from ..report import ComparedBy, Edit, Elsewhere, Experiment, Finding, Fix, Report
+from ..report import ComparedBy, Elsewhere, Experiment, Finding, Fix, Report
 from .edited import captured_with, devices_of
 from .elsewhere import elsewhere
 from .measured import measured
@@ -48,7 +48,6 @@ compared."""
 
 MAX_FLOPS = 1e12
 
-Edits = tuple[Edit, ...]
 Tell = Callable[[str], None]
 
 
@@ -207,7 +206,7 @@ class Lab:
                 taken, best, titles = fix.edits, fix.experiment, [fix.title]
                 continue
             both = tuple(dict.fromkeys((*taken, *fix.edits)))
-            outcome = None if _overlap(taken, fix.edits) else self._together(both, found[number])
+            outcome = None if overlap(taken, fix.edits) else self._together(both, found[number])
             if outcome is not None and outcome.helps and _saving_of(outcome) > _saving_of(best):
                 taken, best = both, outcome
                 titles.append(fix.title)
@@ -335,13 +334,3 @@ def _saving_of(done: Experiment | None) -> tuple[float, float, int]:
         return (0.0, 0.0, 0)
     memory = (done.before.memory or 0) - (done.after.memory or 0)
     return (done.seconds_saved or 0.0, done.work_saved, memory)
-
-
-def _overlap(one: Edits, other: Edits) -> bool:
-    return any(
-        os.path.normpath(a.file) == os.path.normpath(b.file)
-        and (a.line, a.column) <= (b.end_line, b.end_column)
-        and (b.line, b.column) <= (a.end_line, a.end_column)
-        for a in one
-        for b in other
-    )

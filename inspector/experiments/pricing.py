@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -29,6 +30,7 @@ LEAST_SHARE = 0.002
 """Share of what the program costs from which a change is worth trying: a transposed spec whose price was 0.5 % less
 saved 6 %."""
 
+_NUMBER = re.compile(r"\[\d+\]")
 START_S = 10.0
 """Seconds in which the process starts and reads the module, besides those for prices."""
 
@@ -84,15 +86,27 @@ class Prices(Record, frozen=True):
 
 
 class PricedRow(Record, frozen=True):
-    """An assignment: the arguments whose spec is another one, and the results that were requested like them.
+    """An assignment: what is requested otherwise, its price, and the bytes of arguments and results."""
 
-    With its price, and the bytes of arguments and results.
-    """
-
-    arguments: dict[str, str]
-    results: dict[str, str]
+    changes: tuple[PricedChange, ...]
     price: float
     held: float
+
+    @property
+    def shardings(self) -> tuple[tuple[str, str], ...] | None:
+        """The paths of arguments and results, each with its new spec; None where constraints change as well."""
+        if any(each.kind == "constraint" for each in self.changes):
+            return None
+        return tuple((each.name, each.spec) for each in self.changes if each.spec is not None)
+
+    @property
+    def groups(self) -> tuple[PricedCandidate, ...]:
+        """The changes that are made together: of all layers, and of one constraint, from one spec to one."""
+        found: dict[tuple[object, ...], list[PricedChange]] = {}
+        for each in self.changes:
+            place = each.stack if each.kind == "constraint" else _NUMBER.sub("[*]", each.name)
+            found.setdefault((each.kind, place, each.now, each.spec), []).append(each)
+        return tuple(PricedCandidate("d", tuple(changes), self.price, 0.0) for changes in found.values())
 
 
 class Searched(Record, frozen=True):

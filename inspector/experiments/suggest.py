@@ -1,40 +1,75 @@
-"""Other shardings of all arguments: searched by price, the best compiled for the target and measured."""
+"""Other requests of a program: searched by price, the best compiled and measured, and written as edits."""
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from ...parsers.record import Record
 from ..capture.model import Capture
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
 from ..communication.weights import weights_of
+from ..findings.fixes.edits import Edits, overlap, together
 from ..pipeline import inspect
 from ..report import Experiment, Report
+from .edited import captured_with
 from .lab import MAX_AT_ONCE
 from .measured import measured
 from .pricing import PricedRow, searched
+from .suspects import obstacle
 from .values import compared, for_numbers
+from .written import fixes_of, titled
 
 MAX_COMPILED = 48
 """Assignments that are compiled, while there is time."""
 
 SEARCH_SHARE = 0.4
-"""Share of the time that the search by price may take; the rest is for compilations."""
+WRITING_SHARE = 0.3
+"""Shares of the time: that which the search by price may take, and that which is left for edits."""
+
+MAX_WAYS = 4
+"""Ways to write an assignment that are compiled."""
 
 
 class Suggestion(Record, frozen=True):
-    """An assignment: the arguments whose spec is another one, and what was measured. Today's has none.
+    """An assignment: what is requested otherwise, and what was measured. Today's requests nothing else.
 
-    `is_best` is set where no other row is both faster and takes less memory.
+    `edits` make the same requests in the source, which was compiled; empty where no edit is known to. `is_best` is set
+    where no other row is both faster and takes less memory.
     """
 
-    arguments: tuple[tuple[str, str], ...]
     experiment: Experiment
+    row: PricedRow | None = None
+    edits: Edits = ()
     is_best: bool = False
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The paths of the arguments that get another spec, with that."""
+        changes = () if self.row is None else self.row.changes
+        return {each.name: each.spec for each in changes if each.kind == "argument" and each.spec is not None}
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Requests in words: `x: P('data')`, or `constrain this to P('data') instead of P() (line 4)`."""
+        if self.row is None:
+            return ("today",)
+        constraints = (each for each in self.row.groups if each.changes[0].kind == "constraint")
+        requested = (each for each in self.row.changes if each.kind == "result" and not self.arguments)
+        return (
+            *(f"{name}: {spec}" for name, spec in self.arguments.items()),
+            *(
+                f"{titled(each)} (line {each.changes[0].stack[0].line})"
+                for each in constraints
+                if each.changes[0].stack
+            ),
+            *(f"{each.name}: {each.spec}" for each in requested),
+        )
 
     @property
     def cost(self) -> float:
@@ -49,7 +84,7 @@ class Suggestion(Record, frozen=True):
 
 
 class Suggestions(Record, frozen=True):
-    """The rows, today's first, then those that were measured, and how many assignments there are."""
+    """The rows, the cheapest first and today's among them, and how many assignments there are."""
 
     report: Report
     rows: tuple[Suggestion, ...]
@@ -66,45 +101,104 @@ def suggested(
     capture_it: Callable[[Request], Capture] = last_capture,
     at_once: int = MAX_AT_ONCE,
 ) -> Suggestions:
-    """Return what the best assignments of specs to arguments cost; `keep` may hold `params`: those stay as they are.
+    """Return what the best assignments of specs cost; `keep` may hold `params`: those stay as they are.
 
     `capture_it` captures for a request, here or elsewhere, so many `at_once`; one that raises TimeoutError is left out.
+    Copies of the source are compiled here. `tell` hears what is being done; what it raises ends the search.
     """
     end = time.monotonic() + seconds
     report = inspect(capture)
-    today = measured(report)
-    first = Suggestion((), Experiment("tried", before=today, after=today, values="equal"))
     tell("searching by price")
     kept = weights_of(report.program) if "params" in keep else frozenset()
     found = searched(report.program, request.python, seconds * SEARCH_SHARE, kept)
-    candidates = [row for row in found.rows if row.arguments][:MAX_COMPILED]
+    candidates = [row for row in found.rows if row.changes][:MAX_COMPILED]
+    trials = _Trials(report, request, tell)
+    with ThreadPoolExecutor(at_once) as pool:
+        soon = end - seconds * WRITING_SHARE
+        rows = [trials.today, *filter(None, pool.map(lambda row: trials.tried(row, capture_it, soon), candidates))]
+    rows = _ranked(rows, trials.today.memory)
+    constrained = [row for row in candidates if row.shardings is None]
+    jobs = [
+        *(partial(trials.written, row, end) for row in rows if row.is_best),
+        *(partial(trials.with_edits, row, end) for row in constrained),
+        *(partial(trials.written, row, end) for row in rows if not row.is_best),
+    ]
+    with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
+        rows = list(filter(None, pool.map(lambda job: job(), jobs)))
+    return Suggestions(report, tuple(_ranked(rows, trials.today.memory)), found.size, len(found.rows))
 
-    def tried(row: PricedRow) -> Suggestion | None:
-        arguments = tuple(row.arguments.items())
-        if time.monotonic() > end:
+
+def _ranked(rows: list[Suggestion], memory: int) -> list[Suggestion]:
+    """What needs more memory last, then by cost."""
+    ranked = [replace(row, is_best=not any(_is_better(other, row) for other in rows)) for row in rows]
+    return sorted(ranked, key=lambda row: (row.memory > memory * 1.002, row.cost, row.memory))
+
+
+class _Trials:
+    """Compiles assignments of one program."""
+
+    def __init__(self, report: Report, request: Request, tell: Callable[[str], None]) -> None:
+        self._report, self._tell = report, tell
+        self._request = for_numbers(replace(request, program=report.capture.chosen))
+        self._before = measured(report)
+        self.today = Suggestion(Experiment("tried", before=self._before, after=self._before, values="equal"))
+
+    def tried(self, row: PricedRow, capture_it: Callable[[Request], Capture], end: float) -> Suggestion | None:
+        """What comes of other specs of arguments and results; None where the time is up, or it is not to be shown."""
+        if row.shardings is None or time.monotonic() > end:
             return None
-        tell(f"compiling {', '.join(f'{name}: {spec}' for name, spec in arguments[:2])}")
+        self._tell(f"compiling {', '.join(f'{name}: {spec}' for name, spec in row.shardings[:2])}")
         left = max(5.0, end - time.monotonic())
-        shardings = (*arguments, *row.results.items())
-        wanted = replace(request, program=capture.chosen, shardings=shardings, timeout=left)
         try:
-            changed = capture_it(for_numbers(wanted))
+            return self._outcome(row, capture_it(replace(self._request, shardings=row.shardings, timeout=left)))
         except TimeoutError:
             return None
-        if changed.failure is not None:
+
+    def _outcome(self, row: PricedRow, changed: Capture | None, edits: Edits = ()) -> Suggestion | None:
+        if changed is None or changed.failure is not None:
             return None
-        numbers = compared(capture.execution, changed.execution)
+        numbers = compared(self._report.capture.execution, changed.execution)
         if numbers.values == "differ":
             return None
-        after = measured(inspect(changed))
-        return Suggestion(arguments, Experiment("tried", before=today, after=after, values=numbers.values))
+        done = Experiment("tried", before=self._before, after=measured(inspect(changed)), values=numbers.values)
+        return Suggestion(done, row, edits)
 
-    with ThreadPoolExecutor(at_once) as pool:
-        done = [row for row in pool.map(tried, candidates) if row is not None]
-    rows = [first, *done]
-    ranked = [replace(row, is_best=not any(_is_better(other, row) for other in rows)) for row in rows]
-    ranked.sort(key=lambda row: (row.memory > first.memory * 1.002, row.cost, row.memory))
-    return Suggestions(report, tuple(ranked), found.size, len(found.rows))
+    def written(self, found: Suggestion, end: float) -> Suggestion:
+        """The same row, with edits that cost the same where there are any."""
+        if found.row is None:
+            return found
+        known = found.experiment.after
+
+        def is_same(other: Suggestion) -> bool:
+            after = other.experiment.after
+            return (after.collectives, after.bytes, after.held) == (known.collectives, known.bytes, known.held)
+
+        again = self.with_edits(found.row, end, is_same)
+        return found if again is None else replace(found, edits=again.edits)
+
+    def with_edits(
+        self, row: PricedRow, end: float, is_wanted: Callable[[Suggestion], bool] = lambda found: True
+    ) -> Suggestion | None:
+        """What comes of an assignment that is written into a copy of the source, the first one that is wanted."""
+        for edits in itertools.islice(self._ways(row), MAX_WAYS):
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            self._tell(f"writing {', '.join(titled(each) for each in row.groups[:2])}")
+            request = replace(self._request, timeout=max(5.0, left))
+            found = self._outcome(row, captured_with(self._report.program, request, edits), edits)
+            if found is not None and is_wanted(found):
+                return found
+        return None
+
+    def _ways(self, row: PricedRow) -> Iterator[Edits]:
+        """The ways to write an assignment: those of each group of its changes together."""
+        written = [[fix.edits for fix in fixes_of(self._report, group) if fix.edits] for group in row.groups]
+        for parts in itertools.product(*written):
+            edits = together(*parts)
+            is_clear = not any(overlap(one, other) for one, other in itertools.combinations(dict.fromkeys(parts), 2))
+            if is_clear and not obstacle(self._report, edits):
+                yield edits
 
 
 def _is_better(one: Suggestion, other: Suggestion) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Literal
 
-Kind = Literal["report", "reports", "comparison", "diff", "verdicts", "trace", "ranks"]
+Kind = Literal["report", "reports", "comparison", "diff", "verdicts", "trace", "ranks", "suggestions"]
 """A `Report`; several, or one, after each other; a `Comparison`; a `Diff`; the `Verdict`s of a check; a `Trace`;
-a `Trace` with a `RankComparison`."""
+a `Trace` with a `RankComparison`; `Suggestions`."""
 
 RENDERERS: Mapping[str, Mapping[Kind, str]] = {
     "text": {
@@ -18,6 +18,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "verdicts": "text.comparison:print_verdicts",
         "trace": "text.comparison:print_trace",
         "ranks": "text.comparison:print_ranks",
+        "suggestions": "text.suggestions:print_suggestions",
     },
     "json": {
         "report": "json:to_json",
@@ -26,6 +27,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "verdicts": "json.diff:verdicts_to_json",
         "trace": "json.trace:trace_to_json",
         "ranks": "json.ranks:ranks_to_json",
+        "suggestions": "json.suggestions:suggestions_to_json",
     },
     "markdown": {
         "reports": "markdown:to_markdown",

@@ -12,16 +12,16 @@ What needs more memory than today never stands first.
 from __future__ import annotations
 
 import argparse
-import json
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from shardscope.commands.capturing import add_capture_options, complain, request_of, settings_of, watched
-from shardscope.commands.output import exit_code, output_of, write_result
+from shardscope.commands.output import exit_code, output_of, write_rendered
 from shardscope.configuration import seconds
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.spawn import begin
+from shardscope.inspector.render.renderers import renderer
 from shardscope.terminal import progress
 
 KEEP = ("params", "mesh")
@@ -71,12 +71,6 @@ def run(options: argparse.Namespace) -> ExitCode:
             where = {"capture_it": capture_it, "at_once": at_once}
         tell = stack.enter_context(progress("searching", quiet=options.quiet))
         found = suggested(capture, request, options.seconds, options.keep, tell, **where)
-    from shardscope.inspector.render.suggestions import suggestions_text, suggestions_to_json
-
     output = output_of(options)
-    if output.format == "json":
-        text = json.dumps(suggestions_to_json(found), indent=2) + "\n"
-    else:
-        text = "".join(f"{line}\n" for line in suggestions_text(found))
-    write_result(text.encode(), output)
+    write_rendered(renderer(output.format, "suggestions")[1], found, output)
     return ExitCode.DONE

@@ -44,7 +44,7 @@ def cluster() -> Iterator[object]:
 
 
 def rows(found: Suggestions) -> set[tuple[object, ...]]:
-    return {(each.arguments, each.experiment.after.bytes, each.experiment.after.collectives) for each in found.rows}
+    return {(each.titles, each.experiment.after.bytes, each.experiment.after.collectives) for each in found.rows}
 
 
 def test_a_killed_worker_loses_nothing(request_: Request, cluster: object) -> None:

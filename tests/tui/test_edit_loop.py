@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.model import Capture, Failure, Progress
-from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle, Request
+from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle, Request, last_capture
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
-from shardscope.tui import edit_loop
+from shardscope.tui import edit_loop, suggest_screen
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.arrivals import same_entry
 from shardscope.tui.diff_screen import DiffScreen
@@ -22,6 +24,7 @@ from shardscope.tui.edit_loop import EditLoop
 from shardscope.tui.feed import Feed
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.reading_screen import ChoiceScreen, ReadingScreen
+from shardscope.tui.suggest_screen import SuggestScreen
 from textual.pilot import Pilot
 
 from ..conftest import SampleCapture
@@ -264,3 +267,38 @@ async def test_watching_lives_through_broken_edits(tmp_path: Path, monkeypatch: 
             assert ("stale:" in driver.text) == bool(error), driver.text
             assert "all-reduce" in driver.text
             assert ("since the run before" in driver.text) == (not error)
+
+
+SEARCHED = """\
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+w = jax.ShapeDtypeStruct((64, 64), jnp.float32, sharding=NamedSharding(mesh, P("x")))
+batch = jax.ShapeDtypeStruct((64, 64), jnp.float32, sharding=NamedSharding(mesh, P(None)))
+step = jax.jit(lambda w, batch: jnp.tanh(batch @ w).sum())
+step_inputs = w, batch
+"""
+
+
+async def test_other_shardings_are_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The patch of the first row is copied: with it the program sends nothing but one sum of a number."""
+    monkeypatch.setattr(suggest_screen, "SECONDS", 15)
+    script = tmp_path / "script.py"
+    script.write_text(SEARCHED)
+    request = Request(f"{script}:step")
+    app = ShardscopeApp((last_capture(request),), loops=(EditLoop(request),))
+    async with app.run_test(size=(120, 40)) as pilot:
+        driver = await over(pilot, app)
+        await driver.press("S")
+        await driver.until(lambda: isinstance(app.screen, SuggestScreen) and "better by price" in driver.text)
+        assert " today " in driver.text
+        await driver.press("y")
+        await driver.until(lambda: app.clipboard)
+        await driver.press("escape")
+        assert driver.screen.report is not None
+    (tmp_path / "patch").write_text(app.clipboard)
+    subprocess.run(["patch", "-p1", "-i", "patch"], cwd=tmp_path, check=True, capture_output=True)
+    hlo = last_capture(request).stage("hlo")
+    assert hlo is not None
+    sent = re.findall(r"(\S+) (all-\w+|collective-permute|reduce-scatter)\(", hlo.source.text())
+    assert sent == [("f32[]", "all-reduce")]

@@ -115,6 +115,7 @@ ELSEWHERE = {
         "n": "test_keys: search",
         "N": "test_keys: search",
         "y": "test_edit_loop: copying",
+        "S": "test_edit_loop: searching",
         "q": "test_terminal_door",
         "ctrl+i": "terminals send it as Tab",
         "o": "test_the_next_linked_line",

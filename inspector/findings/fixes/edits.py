@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -32,6 +33,18 @@ def together(*parts: Edits) -> Edits:
         at = replace(edit, text="") if is_inserted else edit
         texts[at] = texts.get(at, "") + edit.text if is_inserted else edit.text
     return tuple(replace(at, text=text) for at, text in texts.items())
+
+
+def overlap(one: Edits, other: Edits) -> bool:
+    """Return whether some edits of both change, or insert at, the same place of a file in different ways."""
+    return any(
+        os.path.normpath(a.file) == os.path.normpath(b.file)
+        and (a.line, a.column) <= (b.end_line, b.end_column)
+        and (b.line, b.column) <= (a.end_line, a.end_column)
+        for a in one
+        for b in other
+        if a != b
+    )
 
 
 def instead(placed: Placed, text: str) -> Edits:

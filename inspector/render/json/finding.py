@@ -189,17 +189,18 @@ def finding_of(found: values.Finding, *, in_full: bool = True) -> Finding:
         saves=Saves(found.saved_bytes, found.saved_seconds),
         edits=() if found.proposal is None else found.proposal.edits,
         verified="not tried" if found.experiment is None else "yes" if found.experiment.helps else "no",
-        trial=_trial_of(found.experiment),
+        trial=trial_of(found.experiment),
         fixes=[_fix_of(fix) for fix in found.fixes],
     )
 
 
 def _fix_of(fix: values.Fix) -> Fix:
     why = fix.why if fix.experiment is None else fix.experiment.why
-    return shaped(Fix, fix, why=why, experiment=_trial_of(fix.experiment))
+    return shaped(Fix, fix, why=why, experiment=trial_of(fix.experiment))
 
 
-def _trial_of(done: values.Experiment | None) -> Trial | None:
+def trial_of(done: values.Experiment | None) -> Trial | None:
+    """An experiment in its JSON shape."""
     return None if done is None else shaped(Trial, done, before=_sent_of(done.before), after=_sent_of(done.after))
 
 

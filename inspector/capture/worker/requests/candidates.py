@@ -177,7 +177,7 @@ class Requests:
             if now is not None and now.dims == own:
                 changes.append(Change("result", result, specs[argument]))
             number = lowered.owner_of(result)
-            if number in lowered.constraints and self._requested(number).dims == own:
+            if number in lowered.constraints and self.requested(number).dims == own:
                 changes.append(Change("constraint", number, specs[argument]))
         return tuple(changes)
 
@@ -208,26 +208,31 @@ class Requests:
             for members in groups:
                 now, type = lowered.arguments[members[0]], lowered.types[members[0]]
                 is_data = bool(set(members) & set(self.data))
-                for spec in self._others(now, type, batch=now.dims[0] if is_data else ()):
+                for spec in self.others(now, type, batch=now.dims[0] if is_data else ()):
                     if lowered.parts(spec) >= lowered.parts(now):
                         yield Candidate("d", self.with_results(dict.fromkeys(members, spec)))
 
     def _outputs(self) -> Iterator[Candidate]:
         """Requested results that are no state, in more parts: the largest first."""
         lowered = self.lowered
-        requested = {n: now for n, now in enumerate(lowered.results) if now is not None and n not in self.tied}
-
-        def kind(number: int) -> Hashable:
-            return _starred(lowered.result_names[number]), str(lowered.result_types[number]), requested[number]
-
-        groups = _grouped(requested, kind)
-        for members in sorted(groups, key=lambda each: -math.prod(lowered.result_types[each[0]].shape)):
-            now = requested[members[0]]
-            for spec in self._others(now, lowered.result_types[members[0]]):
+        for members in self.result_groups():
+            now = lowered.results[members[0]]
+            for spec in self.others(now, lowered.result_types[members[0]]) if now is not None else ():
                 if lowered.parts(spec) > lowered.parts(now):
                     yield Candidate("d", tuple(Change("result", number, spec) for number in members))
 
-    def _requested(self, constraint: int) -> Spec:
+    def result_groups(self) -> list[list[int]]:
+        """The requested results that are no state, those of all layers together: the largest first."""
+        lowered = self.lowered
+
+        def kind(number: int) -> Hashable:
+            return _starred(lowered.result_names[number]), str(lowered.result_types[number]), lowered.results[number]
+
+        requested = [n for n, now in enumerate(lowered.results) if now is not None and n not in self.tied]
+        return sorted(_grouped(requested, kind), key=lambda each: -math.prod(lowered.result_types[each[0]].shape))
+
+    def requested(self, constraint: int) -> Spec:
+        """The spec that a constraint asks for."""
         return spec_in(str(self.lowered.operations[constraint].attributes["sharding"]))
 
     def groups(self) -> list[list[int]]:
@@ -241,27 +246,32 @@ class Requests:
         return _grouped([number for number, type in enumerate(lowered.types) if type.rank], place)
 
     def _constraints(self) -> Iterator[Candidate]:
-        lowered = self.lowered
-        operations = lowered.operations
-
-        def place(number: int) -> Hashable:
-            operation = operations[number]
-            return lowered.stack(number), str(operation.attributes["sharding"]), str(operation.results[0].type)
-
-        sources = self._sources()
-        for members in _grouped(lowered.constraints, place):
-            operation = operations[members[0]]
-            now, type = spec_in(str(operation.attributes["sharding"])), ir.RankedTensorType(operation.results[0].type)
+        operations, sources = self.lowered.operations, self._sources()
+        for members in self.constraint_groups():
+            now, type = self.requested(members[0]), self.constrained_type(members[0])
             of_data = any(sources.get(operations[number].operands[0], (False, False))[0] for number in members)
             batch = (
                 tuple(axis for axis in now.dims[0] if any(axis in axes for axes in self.batch))
                 if of_data and now.dims
                 else ()
             )
-            for spec in (*self._others(now, type, batch=batch), *(() if batch else (None,))):
+            for spec in (*self.others(now, type, batch=batch), *(() if batch else (None,))):
                 yield Candidate("d", tuple(Change("constraint", number, spec) for number in members))
 
-    def _others(self, spec: Spec, type: Any, batch: tuple[str, ...] = ()) -> list[Spec]:
+    def constraint_groups(self) -> list[list[int]]:
+        """The constraints that were written, those of one call stack, spec and type together."""
+        lowered = self.lowered
+
+        def place(number: int) -> Hashable:
+            return lowered.stack(number), self.requested(number), str(self.constrained_type(number))
+
+        return _grouped(lowered.constraints, place)
+
+    def constrained_type(self, constraint: int) -> Any:
+        """The type of a constrained value."""
+        return ir.RankedTensorType(self.lowered.operations[constraint].results[0].type)
+
+    def others(self, spec: Spec, type: Any, batch: tuple[str, ...] = ()) -> list[Spec]:
         """Specs one step away: an axis added, moved or dropped, and two dimensions exchanged.
 
         Those axes of the first dimension stay that divide the `batch`.

@@ -42,17 +42,16 @@ def suggest() -> None:
     with modules.context(), ir.Location.unknown():
         search = Search(Lowered(Path(source).read_bytes()), frozenset(kept))
         points = search.points(time.monotonic() + float(seconds))
-        rows = [_row(search.lowered, point) for point in points]
+        rows = [_row(search, point) for point in points]
     Path(destination).write_text(json.dumps({"size": search.size, "rows": rows}))
     os._exit(0)
 
 
-def _row(lowered: Lowered, point: Point) -> dict[str, Any]:
-    arguments = [each for each in point.changes if each.kind == "argument" and each.spec is not None]
-    specs = {lowered.names[each.number]: str(each.spec) for each in arguments}
-    results = [each for each in point.changes if each.kind == "result" and each.spec is not None]
-    requested = {lowered.result_names[each.number]: str(each.spec) for each in results}
-    return {"arguments": specs, "results": requested, "price": point.price.bytes, "held": point.held}
+def _row(search: Search, point: Point) -> dict[str, Any]:
+    """An assignment; constraints on state follow what is requested for it."""
+    own = (each for each in point.changes if each.kind != "constraint" or each.number not in search.state)
+    changes = [_change(search.requests, each) for each in own]
+    return {"changes": changes, "price": point.price.bytes, "held": point.held}
 
 
 def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:

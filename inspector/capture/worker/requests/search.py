@@ -1,4 +1,4 @@
-"""Other shardings of all arguments, searched by price: every assignment where they are few, else a beam."""
+"""Other requests of a module, searched by price: every assignment where they are few, else a beam."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from .candidates import Requests
 from .lowered import Change, Lowered, Spec
@@ -19,11 +19,19 @@ WIDTH = 6
 MAX_MORE_MEMORY = 0.05
 MAX_MORE_FLOPS = 0.1
 
-State = tuple[Spec, ...]
+State = tuple[Spec | None, ...]
+
+
+class Group(NamedTuple):
+    """Requests that get one spec together: arguments, results that are no state, or constraints of one line."""
+
+    kind: Literal["argument", "result", "constraint"]
+    members: list[int]
+    now: Spec
 
 
 class Point(NamedTuple):
-    """An assignment of specs to groups of arguments, as changes, and its price."""
+    """An assignment of specs to groups of requests, as changes, and its price."""
 
     changes: tuple[Change, ...]
     price: Price
@@ -35,13 +43,14 @@ class Point(NamedTuple):
 
 
 class Search:
-    """The search over the specs of a module's arguments; those of layers, and of an optimizer's leaves, go together."""
+    """The search over a module's requests; those of all layers, and of an optimizer's leaves, go together."""
 
     def __init__(self, lowered: Lowered, kept: frozenset[str] = frozenset()) -> None:
-        """Arguments with a path in `kept` stay as they are."""
-        self.lowered = self._lowered = lowered
-        self._requests, self._pricing = Requests(lowered), Pricing(lowered)
-        self._groups = [group for group in self._requests.groups() if lowered.names[group[0]] not in kept]
+        """Arguments with a path in `kept` stay as they are; `state` are the operations that give the next step's."""
+        self._lowered = lowered
+        self.requests, self._pricing = Requests(lowered), Pricing(lowered)
+        self.state = {lowered.owner_of(result) for result in self.requests.tied}
+        self._groups = list(self._all_groups(kept))
         self._spaces = [list(self._space(group)) for group in self._groups]
         self._seen: dict[State, Point | None] = {}
 
@@ -55,7 +64,7 @@ class Search:
 
         Of those that hold more there are a few: what is held is not the peak, which may be of what was gathered.
         """
-        today = tuple(self._lowered.arguments[group[0]] for group in self._groups)
+        today: State = tuple(group.now for group in self._groups)
         now = self._point(today)
         if now is None:
             return []
@@ -102,28 +111,56 @@ class Search:
 
     def _point(self, state: State) -> Point | None:
         if state not in self._seen:
-            specs = {
-                number: spec
+            changed = [
+                (group, spec)
                 for group, spec in zip(self._groups, state, strict=True)
-                for number in group
-                if spec.dims != self._lowered.arguments[number].dims
-            }
-            changes = self._requests.with_results(specs)
+                if spec is None or spec.dims != group.now.dims
+            ]
+            specs = {n: spec for group, spec in changed if group.kind == "argument" and spec for n in group.members}
+            others = (
+                Change(group.kind, number, spec)
+                for group, spec in changed
+                if group.kind != "argument"
+                for number in group.members
+            )
+            changes = (*self.requests.with_results(specs), *others)
             try:
-                self._seen[state] = Point(changes, self._pricing.of(self._requests.pinned(changes)))
+                self._seen[state] = Point(changes, self._pricing.of(self.requests.pinned(changes)))
             except Exception:  # Shardy refuses it
                 self._seen[state] = None
         return self._seen[state]
 
-    def _space(self, group: list[int]) -> Iterator[Spec]:
-        """All ways to place each axis in one dimension, or in none; the program's own first."""
-        lowered, type = self._lowered, self._lowered.types[group[0]]
-        yield lowered.arguments[group[0]]
+    def _all_groups(self, kept: frozenset[str]) -> Iterator[Group]:
+        lowered, requests = self._lowered, self.requests
+        for members in requests.groups():
+            if lowered.names[members[0]] not in kept:
+                yield Group("argument", members, lowered.arguments[members[0]])
+        for members in requests.result_groups():
+            now = lowered.results[members[0]]
+            if now is not None:
+                yield Group("result", members, now)
+        for members in () if lowered.is_explicit else requests.constraint_groups():
+            if not self.state & set(members):
+                yield Group("constraint", members, requests.requested(members[0]))
+
+    def _space(self, group: Group) -> Iterator[Spec | None]:
+        """All ways to place each axis of an array in one dimension, or in none; the program's own first.
+
+        Of results and constraints only those that differ from the program's in one step, and none at all.
+        """
+        lowered, number = self._lowered, group.members[0]
+        yield group.now
+        if group.kind != "argument":
+            type = lowered.result_types[number] if group.kind == "result" else self.requests.constrained_type(number)
+            yield from self.requests.others(group.now, type)
+            yield from (None,) * (group.kind == "constraint")
+            return
+        type = lowered.types[number]
         axes = [name for name, size in lowered.axes.items() if size > 1]
         for places in itertools.product(range(-1, type.rank), repeat=len(axes)):
             dims = tuple(
                 tuple(axis for axis, place in zip(axes, places, strict=True) if place == dim)
                 for dim in range(type.rank)
             )
-            if dims != lowered.arguments[group[0]].dims and lowered.fits(dims, type.shape):
+            if dims != group.now.dims and lowered.fits(dims, type.shape):
                 yield Spec(dims)

@@ -1,0 +1,79 @@
+"""The table of suggested shardings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...experiments.edited import diff_of
+from ...experiments.suggest import Suggestion, Suggestions
+from ...report import Fix
+from ...units import format_bytes
+from ..table import Column, Detail, Piece, Row, Table, size_cell, time_cell
+
+MAX_TITLES = 3
+"""Requests of a row that a document lists."""
+
+MAX_ROWS = 12
+
+
+def suggestions(found: Suggestions) -> Table:
+    """The rows, today's among them: the cheapest first; `*` where no row is both faster and smaller."""
+    now = next(row for row in found.rows if row.row is None).experiment.after
+    has_time = now.seconds is not None
+    return Table(
+        id="suggestions",
+        title="Suggestions",
+        columns=(
+            Column(""),
+            Column("est." if has_time else "", 7, 5, "right"),
+            Column("sent", 7, 6, "right"),
+            Column("memory", 7, 4, "right"),
+            Column("values", 5, 2),
+            Column("requests", 20, 7),
+        ),
+        rows=tuple(_row(row) for row in found.rows),
+        heading=f"{found.size:,} assignments of specs",
+        above=(
+            f"{found.priced:,} better by price or memory, {len(found.rows) - 1} compiled",
+            f"today {format_bytes(now.bytes)} sent, {format_bytes(now.memory)} of memory",
+        ),
+        most=MAX_ROWS,
+        details=lambda value: suggestion_details(found, value) if isinstance(value, Suggestion) else (),
+    )
+
+
+def _row(row: Suggestion) -> Row:
+    after = row.experiment.after
+    titles, more = row.titles[:MAX_TITLES], len(row.titles) - MAX_TITLES
+    requests = ", ".join([*titles, *([f"and {more} more"] if more > 0 else [])])
+    return Row(
+        (
+            "*" if row.is_best else "",
+            "" if after.seconds is None else time_cell(after.seconds),
+            size_cell(after.bytes),
+            size_cell(after.memory),
+            "" if row.row is None else row.experiment.values,
+            Piece(requests, "strong" if row.row is None else ""),
+        ),
+        row,
+    )
+
+
+def suggestion_details(found: Suggestions, row: Suggestion) -> Sequence[Detail]:
+    """What is requested, what is then sent, and the edits that request it."""
+    if row.row is None:
+        return ()
+    after = row.experiment.after
+    sent = ", ".join(f"{kind} × {count:,}" for kind, count in after.collectives)
+    return (
+        Detail("requests", "\n".join(row.titles)),
+        Detail("sends", sent or "nothing"),
+        *_edits(found, row),
+    )
+
+
+def _edits(found: Suggestions, row: Suggestion) -> Iterable[Detail]:
+    if row.edits:
+        yield Detail("edits", "\n".join(diff_of(found.report.program, Fix("", row.edits))), is_code=True)
+    else:
+        yield Detail("edits", "none is known that makes these requests")
