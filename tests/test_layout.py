@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 19_015,
+    "inspector/capture": 19_065,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2371,
@@ -279,11 +279,11 @@ CEILINGS = {
     "inspector/diff": 2094,
     "inspector/evaluate": 3_470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 2070,
-    "inspector/findings": 8_510,
+    "inspector/experiments": 2160,
+    "inspector/findings": 8_525,
     "inspector/ir": 1565,
     "inspector/links": 200,
-    "inspector/render": 8215,
+    "inspector/render": 8290,
     "inspector/report": 1390,
     "inspector/selection": 380,
     "inspector/shardings": 3366,
@@ -294,7 +294,7 @@ CEILINGS = {
     "inspector/variance": 490,
     "parsers": 8250,
     "shardscope": 3815,
-    "tui": 7070,
+    "tui": 7215,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
 

@@ -275,14 +275,12 @@ def every_request(compiler: Compiler, axes: set[str]) -> Iterator[Any]:
 
 def spec_of(compiler: Compiler, kind: str, number: int) -> Any:
     """The spec of a request."""
-    from shardscope.inspector.capture.worker.requests.spec import spec_in
-
     lowered = compiler.named
     if kind == "argument":
         return lowered.arguments[number]
     if kind == "result":
         return lowered.results[number]
-    return spec_in(str(lowered.operations[number].attributes["sharding"]))
+    return compiler.companions.requested(number)
 
 
 def without(kind: Any, number: int, spec: Any, axes: set[str]) -> Any:
