@@ -217,8 +217,8 @@ class Requests:
         lowered = self.lowered
         for members in self.result_groups():
             now = lowered.results[members[0]]
-            for spec in self.others(now, lowered.result_types[members[0]]) if now is not None else ():
-                if lowered.parts(spec) > lowered.parts(now):
+            for spec in () if now is None else self.others(now, lowered.result_types[members[0]]):
+                if now is not None and lowered.parts(spec) > lowered.parts(now):
                     yield Candidate("d", tuple(Change("result", number, spec) for number in members))
 
     def result_groups(self) -> list[list[int]]:
