@@ -129,7 +129,7 @@ def suggested(
 
 
 def _ranked(rows: list[Suggestion], memory: int) -> list[Suggestion]:
-    """What needs more memory last, then by cost."""
+    """The rows by cost, those that need more memory last."""
     ranked = [replace(row, is_best=not any(_is_better(other, row) for other in rows)) for row in rows]
     return sorted(ranked, key=lambda row: (row.memory > memory * 1.002, row.cost, row.memory))
 
@@ -144,7 +144,7 @@ class _Trials:
         self.today = Suggestion(Experiment("tried", before=self._before, after=self._before, values="equal"))
 
     def tried(self, row: PricedRow, capture_it: Callable[[Request], Capture], end: float) -> Suggestion | None:
-        """What comes of other specs of arguments and results; None where the time is up, or it is not to be shown."""
+        """Compile with other specs of arguments and results; None where the time is up, or it is not to be shown."""
         if row.shardings is None or time.monotonic() > end:
             return None
         self._tell(f"compiling {', '.join(f'{name}: {spec}' for name, spec in row.shardings[:2])}")
@@ -179,7 +179,7 @@ class _Trials:
     def with_edits(
         self, row: PricedRow, end: float, is_wanted: Callable[[Suggestion], bool] = lambda found: True
     ) -> Suggestion | None:
-        """What comes of an assignment that is written into a copy of the source, the first one that is wanted."""
+        """Write an assignment into a copy of the source, and compile it, until one is wanted."""
         for edits in itertools.islice(self._ways(row), MAX_WAYS):
             left = end - time.monotonic()
             if left <= 0:

@@ -60,7 +60,7 @@ def _row(row: Suggestion) -> Row:
 
 
 def suggestion_details(found: Suggestions, row: Suggestion) -> Sequence[Detail]:
-    """What is requested, what is then sent, and the edits that request it."""
+    """Requests, the collectives that are left, and the edits that make the requests."""
     if row.row is None:
         return ()
     after = row.experiment.after
