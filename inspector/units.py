@@ -1,4 +1,4 @@
-"""Sizes of types, and how sizes and times print."""
+"""Sizes of types, how sizes and times print, and sums and groups of things."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ COUNTS = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15
 TIMES = (("ps", 1e-12), ("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0))
 
 Amount = TypeVar("Amount", int, float)
+K = TypeVar("K")
+V = TypeVar("V")
 
 _SMALL_FLOAT = re.compile(r"f(?P<bits>[468])e\d+m\d+\w*")
 
@@ -43,6 +45,14 @@ def bytes_of(dtype: str, dims: Sequence[int]) -> int | None:
     """Bytes of an array, its elements packed; None where the dtype is not known."""
     bits = bits_of(dtype)
     return None if bits is None else -(-bits * math.prod(dims) // 8)
+
+
+def grouped(keyed: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, in their order."""
+    found: dict[K, list[V]] = {}
+    for key, value in keyed:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def known_sum(amounts: Iterable[Amount | None]) -> Amount | None:

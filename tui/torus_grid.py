@@ -13,6 +13,7 @@ from itertools import islice
 from textual.content import Content
 
 from ..inspector.cost.places import Machine
+from ..inspector.units import grouped
 from .mesh_grid import Traffic
 from .painted import folded, title
 
@@ -26,10 +27,8 @@ class TorusGrid:
 
     def __init__(self, machine: Machine, traffic: Traffic, names: Sequence[int]) -> None:
         self.shape, self.closed, self.traffic = machine.shape, machine.closed, traffic
-        self.chips: dict[tuple[int, ...], list[int]] = {}
-        for partition, device in enumerate(machine.devices):
-            if device.slice == machine.devices[0].slice:
-                self.chips.setdefault(tuple(device.coords), []).append(partition)
+        numbered = enumerate(machine.devices)
+        self.chips = grouped((tuple(d.coords), n) for n, d in numbered if d.slice == machine.devices[0].slice)
         self._names = names
         self.width = max((len(self._name(chip)) for chip in self.chips), default=1)
 

@@ -23,7 +23,7 @@ from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
 from ..links.operation_ids import tags_in
 from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, Pass, SourcePosition
-from ..units import bits_of, known_sum
+from ..units import bits_of, grouped, known_sum
 from .context import AnalysisContext
 from .operations import OperationFacts, facts_of
 from .origin import CUSTOM, is_path, last_components, merged_parts
@@ -45,9 +45,8 @@ def with_authors(
 
     `twins` are those out of the partitioner, the stage's own where it is that one; None where it was not recorded.
     """
-    parts: dict[int, list[Part]] = {}
-    for part in parts_of(stage, (each for each in found if not each.parts), twins or {}):
-        parts.setdefault(id(part.of), []).append(part)
+    all_parts = parts_of(stage, (each for each in found if not each.parts), twins or {})
+    parts = grouped((id(part.of), part) for part in all_parts)
     used_in = passes_served(stage, found, differentiated=context.differentiated)
     authored = []
     for each in found:

@@ -18,6 +18,7 @@ from ...parsers.sharding_syntax.replica_groups import Groups
 from ..capture.model import Device
 from ..catalog.spellings import PRIMITIVES, TRANSFERS
 from ..report import Kind
+from ..units import grouped
 
 RENDEZVOUS = "_xla_host_transfer_rendezvous"
 """The frontend attribute that a send and its recv have in common."""
@@ -70,9 +71,7 @@ def is_host_transfer(instruction: Instruction) -> bool:
 
 def slices_of(module: HloModule, devices: Sequence[Device]) -> tuple[tuple[int, ...], ...]:
     """The partitions on each slice, in their order; none where the module is of all devices."""
-    members: dict[int, list[int]] = {}
-    for partition, device in enumerate(devices):
-        members.setdefault(device.slice, []).append(partition)
+    members = grouped((device.slice, partition) for partition, device in enumerate(devices))
     slices = tuple(tuple(members[number]) for number in sorted(members))
     own = module.attributes.get("num_partitions", "1"), module.attributes.get("replica_count", "1")
     return slices if len(slices) > 1 and own in ((str(len(slices[0])), "1"), ("1", str(len(slices[0])))) else ()

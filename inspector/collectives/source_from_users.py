@@ -16,6 +16,7 @@ from ...parsers.hlo.uses import Uses
 from ...parsers.record import Record
 from ...parsers.source import Frame
 from ..report import Pass, SourcePosition
+from ..units import grouped
 from .origin import direction_of
 
 MAX_STEPS = 4
@@ -44,10 +45,7 @@ def by_computation(
     module: HloModule, instructions: Iterable[Instruction]
 ) -> Iterator[tuple[Computation, list[Instruction]]]:
     """Instructions by the computation that they are in."""
-    members: dict[str, list[Instruction]] = {}
-    for instruction in instructions:
-        members.setdefault(instruction.computation.name, []).append(instruction)
-    for name, inside in members.items():
+    for name, inside in grouped((each.computation.name, each) for each in instructions).items():
         computation = module.computation(name)
         if computation is not None:
             yield computation, inside

@@ -17,7 +17,7 @@ from ..report import Collective, ShardedValue
 from ..report.communication import StrategyTotal
 from ..shardings.collective_causes import causes_of
 from ..shardings.sharded_dimensions import moves_whole_numbers
-from ..units import known_sum
+from ..units import grouped, known_sum
 from .purposes import Judge, Purpose, is_scalar
 from .weights import weights_of
 
@@ -36,15 +36,14 @@ def strategies(
     `shardings` are those of its arguments, and of what its shard_maps take and give.
     """
     listed, stage = _program_that_runs(program, collectives)
-    groups: dict[tuple[object, ...], list[tuple[Collective, Purpose]]] = {}
     flow = None if stage is None else value_flow(stage)
     purposes = _of_weights(program, _purposes(program, flow, listed), listed, shardings)
-    for each, purpose in zip(listed, purposes, strict=True):
-        groups.setdefault((purpose.strategy, each.kind, each.axes), []).append((each, purpose))
+    members = zip(listed, purposes, strict=True)
+    groups = grouped(((purpose.strategy, each.kind, each.axes), (each, purpose)) for each, purpose in members)
     executions = None if stage is None else hlo_executions(stage)
     sums = [place for purpose in purposes for place in purpose.gradients]
     gradients = {} if flow is None else gradients_of(flow, sums)
-    totals = (_total(members, executions, gradients) for members in groups.values())
+    totals = (_total(group, executions, gradients) for group in groups.values())
     return tuple(sorted(totals, key=lambda total: -(total.wire_bytes or total.most_bytes or 0)))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...parsers.record import Record
-from ..units import format_bytes, plural
+from ..units import format_bytes, grouped, plural
 from .diff import Change, Diff
 from .wording import SIGNS, Became, axes_words, became_of, bytes_delta, kinds, otherwise, size_text
 
@@ -62,9 +62,7 @@ def _listed(changes: Sequence[Change]) -> list[str]:
     for change in changes:
         _add(counted, _phrase(change), change.numbers[0] or change.numbers[1], kinds(change.afters, change.count))
     if len(counted) > PHRASES:
-        alike: dict[Hashable, list[_Phrase]] = {}
-        for phrase in counted:
-            alike.setdefault(phrase if phrase.sign else (phrase.became, phrase.rest), []).append(phrase)
+        alike = grouped((each if each.sign else (each.became, each.rest), each) for each in counted)
         merged: dict[_Phrase, tuple[int, Counter[str]]] = {}
         for these in alike.values():
             for each in these:

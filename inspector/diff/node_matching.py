@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...parsers.record import Record
+from ..units import grouped
 from .nodes import Node
 
 ALIKE = 0.6
@@ -101,10 +102,9 @@ class _Matching:
             for other in self._others.values()
             if other.name not in self._taken and other.opcode == one.opcode
         ]
-        best: dict[tuple[str, str], list[float]] = {}
-        for score, one, other in scores:
-            for key in (("before", one.name), ("after", other.name)):
-                best.setdefault(key, []).append(score)
+        best = grouped(
+            (key, score) for score, one, other in scores for key in (("before", one.name), ("after", other.name))
+        )
         # The highest score, if there is but one such.
         tops = {key: max(each) for key, each in best.items() if each.count(max(each)) == 1}
         chosen = [
@@ -164,8 +164,4 @@ def _cones(side: Mapping[str, Node]) -> dict[str, int]:
 
 
 def _users_of(side: Sequence[Node]) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
-    for each in side:
-        for operand in dict.fromkeys(each.operands):
-            found.setdefault(operand, []).append(each)
-    return found
+    return grouped((operand, each) for each in side for operand in dict.fromkeys(each.operands))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from ...parsers.record import Record
+from ..units import grouped
 
 T = TypeVar("T")
 
@@ -70,8 +71,5 @@ def pair_up(
 
 
 def _by_key(side: Sequence[tuple[T, int]], remaining: Sequence[int], rule: Rule[T]) -> dict[Hashable, list[int]]:
-    found: dict[Hashable, list[int]] = {}
-    for number, (thing, _) in enumerate(side):
-        if remaining[number] and (key := rule(thing)) is not None:
-            found.setdefault(key, []).append(number)
-    return found
+    left = ((number, thing) for number, (thing, _) in enumerate(side) if remaining[number])
+    return grouped((key, number) for number, thing in left if (key := rule(thing)) is not None)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF
+from ..units import grouped
 from .outline import Counted, Operand, Transfer
 from .pairing import Rule, pair_up
 
@@ -119,10 +120,7 @@ def _connected(facings: Sequence[_Facing]) -> Iterable[list[_Facing]]:
     for first, *others in nodes:
         for other in others:
             above[top(other)] = top(first)
-    found: dict[tuple[int, int], list[_Facing]] = {}
-    for facing, (first, *_) in zip(facings, nodes, strict=True):
-        found.setdefault(top(first), []).append(facing)
-    return found.values()
+    return grouped((top(first), facing) for facing, (first, *_) in zip(facings, nodes, strict=True)).values()
 
 
 def _totals(pieces: Sequence[_Piece]) -> tuple[int, int]:

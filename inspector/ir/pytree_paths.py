@@ -6,6 +6,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..units import grouped
 from .name_scopes import keys_of_name, without_indices
 
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
@@ -39,13 +40,13 @@ def counterparts(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Mapping[
     By the end of the path and the type; else, of results without keys, by their order, as of flattened trees; else, of
     a result without any path, by the type alone, if only one argument has it.
     """
-    by_type: dict[Hashable, list[int]] = {}
-    by_end: dict[tuple[Hashable, tuple[str, ...]], list[int]] = {}
     keys = [each.keys for each in arguments]
-    for number, argument in enumerate(arguments):
-        by_type.setdefault(argument.type, []).append(number)
-        for length in range(1, len(keys[number]) + 1):
-            by_end.setdefault((argument.type, keys[number][-length:]), []).append(number)
+    by_type = grouped((argument.type, number) for number, argument in enumerate(arguments))
+    by_end = grouped(
+        ((argument.type, argument.keys[-length:]), number)
+        for number, argument in enumerate(arguments)
+        for length in range(1, len(argument.keys) + 1)
+    )
     found: dict[int, tuple[int, ...]] = {}
     for number, output in enumerate(outputs):
         best: list[int] = []
@@ -71,10 +72,7 @@ def _in_order(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Iterator[tu
     """Results that are the leaves of one parameter of the function, in order, in a tuple or list without keys."""
     flat = [number for number, output in enumerate(outputs) if not without_indices(output.keys) or _is_index(output)]
     types = [outputs[number].type for number in flat]
-    roots: dict[str, list[int]] = {}
-    for number, argument in enumerate(arguments):
-        roots.setdefault(argument.root, []).append(number)
-    for leaves in roots.values():
+    for leaves in grouped((argument.root, number) for number, argument in enumerate(arguments)).values():
         wanted = [arguments[each].type for each in leaves]
         fits = [at for at in range(len(types) - len(wanted) + 1) if types[at : at + len(wanted)] == wanted]
         if len(wanted) > 1 and fits:

@@ -11,7 +11,7 @@ from ..capture.model import OutputSummary, Validation
 from ..diff.diff import Change, ChangeKind, Diff, Metric
 from ..diff.values import OutputChange, compare_validations
 from ..diff.wording import SIGNS, amount_text, axes_words, bytes_delta, differences, opcode_words, transfer_text
-from ..units import known_sum, listed, plural
+from ..units import grouped, known_sum, listed, plural
 from .collective_rows import SHORT_PASS
 from .table import Piece
 from .validation import MAX_OUTPUTS, validation_lines
@@ -57,9 +57,7 @@ def change_rows(found: Diff) -> tuple[ChangeRow, ...]:
 
 def changes_one_by_one(found: Diff) -> tuple[ChangeRow, ...]:
     """A row for changes that read alike, in the order of the diff."""
-    alike: dict[ChangeRow, list[Change]] = {}
-    for change in found.changes:
-        alike.setdefault(replace(change_row((change,)), changes=()), []).append(change)
+    alike = grouped((replace(change_row((change,)), changes=()), change) for change in found.changes)
     return tuple(map(change_row, alike.values()))
 
 

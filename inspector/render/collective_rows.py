@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ...parsers.record import Record
@@ -11,7 +10,7 @@ from ..collectives.spelled import argument_of, axes_text, executions_text, kind_
 from ..report import BoundaryOrigin, Collective, Report
 from ..report.position import CallSites, call_sites, with_call_site
 from ..shardings.collective_causes import causes_of
-from ..units import format_bytes, format_seconds, known_sum
+from ..units import format_bytes, format_seconds, grouped, known_sum
 
 _STEP = r"(?:[/\[]|\.(?!(?:raw_)?value\b))"
 """The start of a key in a path. NNX ends paths in `.value`."""
@@ -60,9 +59,8 @@ def total_seconds(collectives: Iterable[Collective]) -> float | None:
 def cause_text(collectives: Sequence[Collective]) -> list[str]:
     """Return a target's collectives for one cause, one text per kind: `2× all-gather 1.88 KiB, 4 µs`."""
     texts = []
-    for kind, count in Counter(map(kind_text, collectives)).items():
-        these = [collective for collective in collectives if kind_text(collective) == kind]
-        times = f"{count}× " if count > 1 else ""
+    for kind, these in grouped((kind_text(collective), collective) for collective in collectives).items():
+        times = f"{len(these)}× " if len(these) > 1 else ""
         seconds = total_seconds(these)
         estimated = "" if seconds is None else f", {format_seconds(seconds)}"
         texts.append(f"{times}{kind} {format_bytes(total_wire(these))}{estimated}")
@@ -81,10 +79,8 @@ def most_wire(collectives: Iterable[Collective]) -> int | None:
 
 def rows_of(collectives: Iterable[Collective], report: Report) -> tuple[CollectiveRow, ...]:
     """Rows in the order in which their first collective stands in the text."""
-    groups: dict[tuple[object, ...], list[Collective]] = {}
     sites = call_sites(each.source for each in report.collectives)
-    for collective in collectives:
-        groups.setdefault(_shown(collective, report, sites), []).append(collective)
+    groups = grouped((_shown(collective, report, sites), collective) for collective in collectives)
     return tuple(_row(members, report, sites) for members in groups.values())
 
 
@@ -144,7 +140,4 @@ def common_name(names: Sequence[str]) -> str:
 
 def folded_names(names: Iterable[str]) -> list[str]:
     """Names that differ in the numbers of layers only as one, in their order: `layers[*]['w']`."""
-    alike: dict[str, list[str]] = {}
-    for name in names:
-        alike.setdefault(INDEX.sub("[#]", name), []).append(name)
-    return [common_name(members) for members in alike.values()]
+    return list(map(common_name, grouped((INDEX.sub("[#]", name), name) for name in names).values()))

@@ -15,6 +15,7 @@ from itertools import product
 
 from ..ir.array_sharding import ArraySharding
 from ..shardings.placement import placement_of
+from ..units import grouped
 
 MAX_CELLS = 24
 """Parts along one dimension that are drawn."""
@@ -30,10 +31,8 @@ def grid_lines(
 ) -> Iterator[str]:
     """The lines; `devices[p]` is the device that runs partition p. Dimensions that are not cut are one part."""
     placement = placement_of(sharding)
-    holders: dict[tuple[int, ...], list[int]] = {}
-    for partition, tile in zip(placement.devices, placement.tiles, strict=True):
-        device = devices[partition] if partition < len(devices) else partition
-        holders.setdefault(tile, []).append(device)
+    numbers = [devices[partition] if partition < len(devices) else partition for partition in placement.devices]
+    holders = grouped(zip(placement.tiles, numbers, strict=True))
     labels = [
         f"dim {dim}: {size}/{parts}" for dim, (size, parts) in enumerate(zip(shape, placement.parts, strict=True))
     ]

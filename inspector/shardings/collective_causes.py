@@ -28,6 +28,7 @@ from ..report import (
     NodeAxis,
     SourcePosition,
 )
+from ..units import grouped
 from .collective_context import CollectiveContext
 from .dataflow import Dataflow, Node
 from .explained import wording_of
@@ -270,15 +271,11 @@ def _rows(
 
 
 @derived
-def rows_by_tag(flow: Dataflow, stage: ParsedStage) -> Mapping[int, tuple[int, ...]]:
+def rows_by_tag(flow: Dataflow, stage: ParsedStage) -> Mapping[int, Sequence[int]]:
     """The rows of the propagated program by the numbers of their operations."""
-    found: dict[int, list[int]] = {}
-    for number, row in enumerate(flow.rows):
-        tag = tag_of_location(stage, row.location)
-        if tag is not None and row.results and not row.name.endswith("constant"):
-            found.setdefault(tag, []).append(number)
+    made = ((number, row) for number, row in enumerate(flow.rows) if row.results and not row.name.endswith("constant"))
     # One operation of JAX's may be several here, as a call is: the first one with a sharding rule stands for them.
-    return {tag: tuple(rows) for tag, rows in found.items()}
+    return grouped((tag, number) for number, row in made if (tag := tag_of_location(stage, row.location)) is not None)
 
 
 @derived

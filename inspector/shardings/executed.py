@@ -7,7 +7,7 @@ operation on is in the shapes of the instruction that came out of it, which is f
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.mlir import ShardingRule
@@ -19,6 +19,7 @@ from ..ir.stage import ParsedStage
 from ..ir.types import array_type
 from ..links.operation_ids import tag_of_location, tagged_places
 from ..report import Collective
+from ..units import grouped
 from .dataflow import Dataflow
 
 STAGE = "hlo-spmd"
@@ -139,8 +140,5 @@ def _executed(stage: ParsedStage | None, text: ParsedStage | None, flow: Dataflo
 
 
 @derived
-def _places(text: ParsedStage) -> Mapping[int, tuple[int, ...]]:
-    found: dict[int, list[int]] = {}
-    for offset, number in tagged_places(text):
-        found.setdefault(number, []).append(offset)
-    return {number: tuple(offsets) for number, offsets in found.items()}
+def _places(text: ParsedStage) -> Mapping[int, Sequence[int]]:
+    return grouped((number, offset) for offset, number in tagged_places(text))

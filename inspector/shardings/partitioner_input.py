@@ -23,6 +23,7 @@ from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, array_type, dtype_name
 from ..links.operation_ids import tag_of_location, tagged_lines
+from ..units import grouped
 from .dataflow import Dataflow, Node
 from .placement import same
 from .recorded import array_sharding, sharding_at
@@ -63,11 +64,11 @@ Compared = tuple[Node, tuple[str, ...], ArrayType, tuple[gspmd.Sharding | None, 
 
 
 def _results(stage: ParsedStage, flow: Dataflow, before: ParsedStage) -> Iterator[Compared]:
-    instructions: dict[int, list[Sharded]] = {}
-    for number, line in tagged_lines(before):
-        match = _INSTRUCTION.match(line)
-        if match is not None and match["opcode"] != b"parameter":
-            instructions.setdefault(number, []).append((_type(match["type"]), _sharding(match["sharding"] or b"")))
+    instructions = grouped(
+        (number, (_type(match["type"]), _sharding(match["sharding"] or b"")))
+        for number, line in tagged_lines(before)
+        if (match := _INSTRUCTION.match(line)) is not None and match["opcode"] != b"parameter"
+    )
     for number, row in enumerate(flow.rows):
         tag = tag_of_location(stage, row.location)
         if tag in instructions and len(row.results) == len(row.types) == 1:

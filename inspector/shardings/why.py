@@ -7,7 +7,7 @@ sharding of its own, a constraint, a shard_map's specs. The replay goes through 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...parsers.errors import readable
@@ -16,6 +16,7 @@ from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..ir.derived import derived
+from ..units import grouped
 from .dataflow import Dataflow, Node
 from .moves import Move, moves_of
 from .recorded import given_to_added, origin_name, origins_at, sharding_at
@@ -230,15 +231,10 @@ class Replay:
 
     def __init__(self, flow: Dataflow) -> None:
         self.flow = flow
-        moves: dict[int, list[Move]] = {}
-        arrivals: dict[Node, list[tuple[int, AxisRef]]] = {}
-        for move in moves_of(flow).all:
-            moves.setdefault(move.step, []).append(move)
-            for node in move.targets:
-                arrivals.setdefault(node, []).append((move.step, move.axis))
-        self.moves: Mapping[int, tuple[Move, ...]] = {step: tuple(found) for step, found in moves.items()}
-        self.steps: tuple[int, ...] = tuple(sorted(moves))
-        self._arrivals = arrivals
+        every = moves_of(flow).all
+        self.moves: Mapping[int, Sequence[Move]] = grouped((move.step, move) for move in every)
+        self.steps: tuple[int, ...] = tuple(sorted(self.moves))
+        self._arrivals = grouped((node, (move.step, move.axis)) for move in every for node in move.targets)
 
     def arrival(self, node: Node, axis: AxisRef) -> int:
         """The step that brought an axis to a value; `BEFORE` for one that it had from the beginning."""

@@ -9,7 +9,7 @@ from ...collectives.spelled import transfer_text
 from ...pipeline import timeline
 from ...report import Collective, Report
 from ...report.timeline import Activity, Timeline
-from ...units import format_bytes, format_seconds, plural
+from ...units import format_bytes, format_seconds, grouped, plural
 from .elements import element, section, text
 
 MAX_BARS = 2500
@@ -44,9 +44,7 @@ def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str
     found = timeline(report.program)
     if found is None or not found.activities or not found.total:
         return ""
-    lanes: dict[str, list[Bar]] = {}
-    for bar in _few(list(_bars(found, report, links)), found.total):
-        lanes.setdefault(bar.lane, []).append(bar)
+    lanes = grouped((bar.lane, bar) for bar in _few(list(_bars(found, report, links)), found.total))
     loops, transfers = (sorted(name for name in lanes if name.startswith(kind)) for kind in ("loops", "transfers"))
     order = (*loops, "compute", "waits", *transfers, "copies")
     drawn = _memory(found) + "".join(_lane(name, lanes[name], found.total) for name in order if name in lanes)

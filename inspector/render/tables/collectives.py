@@ -10,7 +10,7 @@ from ...capture.model import STAGES
 from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
 from ...shardings.collective_causes import causes_of
-from ...units import known_sum, plural
+from ...units import grouped, known_sum, plural
 from ..collective_rows import CollectiveRow, most_wire, rows_of, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
 from ..why_lines import cause_line, remedy_line
@@ -154,11 +154,7 @@ def _uncounted_one(each: UncountedCommunication, script: str | None) -> str:
 def causes(report: Report) -> Table:
     """For each row of inserted collectives, those that send most first, its cause and what would do without it."""
     listed = [c for c in report.collectives if c.stage == "hlo" and c.origin not in WRITTEN]
-    alike: dict[tuple[str, ...], list[CollectiveRow]] = {}
-    for row in rows_of(listed, report):
-        lines = _lines(row.collectives[0], report)
-        if lines:
-            alike.setdefault(lines, []).append(row)
+    alike = grouped((lines, row) for row in rows_of(listed, report) if (lines := _lines(row.collectives[0], report)))
     ordered = sorted(alike.items(), key=lambda item: -sum(row.total_wire or 0 for row in item[1]))
     return Table(
         id="causes",

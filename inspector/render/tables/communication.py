@@ -10,7 +10,7 @@ from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...report.communication import AxisUse
 from ...report.position import call_sites
-from ...units import format_bytes, format_seconds, listed, plural
+from ...units import format_bytes, format_seconds, grouped, listed, plural
 from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, shown_parts, without_layers
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
@@ -175,13 +175,12 @@ def _with_passes(place: str, passes: Sequence[str]) -> str:
 
 def _uncounted_rows(report: Report, estimated: bool) -> Iterator[Row]:
     """Communication without a collective, whose bytes are in no total: one row for what differs in its devices only."""
-    alike: dict[tuple[str, ...], list[UncountedCommunication]] = {}
-    for each in report.uncounted:
-        where = " ".join(filter(None, (each.name, each.source.text(report.script))))
-        alike.setdefault((_does(each), ", ".join(map(str, each.axes or ())), str(each.type or ""), where), []).append(
-            each
-        )
-    for (does, _, type, where), members in alike.items():
+    alike = grouped(
+        ((_does(each), each.axes or (), str(each.type or ""), each.name, each.source.text(report.script)), each)
+        for each in report.uncounted
+    )
+    for (does, _, type, *named), members in alike.items():
+        where = " ".join(filter(None, named))
         counted = plural(sum(each.count for each in members), does)
         what = f"{counted} of {type}" if type else counted
         strategy = "kernels" if members[0].does != "unknown" else "may communicate"

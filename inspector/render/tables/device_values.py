@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ...capture.protocol.values import Probe
 from ...report import Divergence, ProbedValue, Report
-from ...units import plural, ranges_text
+from ...units import grouped, plural, ranges_text
 from ...values.elements import array_lines, coordinates_text
 from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, axis_piece, titled
 
@@ -63,10 +63,7 @@ def _held(value: object) -> Sequence[Detail]:
 
 def alike_shards(probe: Probe) -> list[list[int]]:
     """The numbers of the shards, those together that hold the same of the same part."""
-    alike: dict[tuple[str, str], list[int]] = {}
-    for number, shard in enumerate(probe.shards):
-        alike.setdefault((shard.digest, shard.part), []).append(number)
-    return list(alike.values())
+    return list(grouped(((shard.digest, shard.part), number) for number, shard in enumerate(probe.shards)).values())
 
 
 def devices_text(probe: Probe, numbers: Sequence[int], *, has_part: bool = True) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...experiments.edited import diff_of
 from ...report import Finding, Report, Suppressed
-from ...units import format_bytes, format_seconds
+from ...units import format_bytes, format_seconds, grouped
 from ..finding_facts import counted, evidence, fix_facts, suppressed_by, where
 from ..modules import without_numbers
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, axes_cell, plain_text, size_cell, titled
@@ -50,10 +50,10 @@ def findings(report: Report) -> Table:
 def matters(report: Report) -> Table:
     """Errors and warnings with their first fix, those that cost most first; what is alike in all layers as one row."""
     listed = [each for each in report.findings if each.severity != "info"]
-    by_subject: dict[tuple[object, ...], list[Finding]] = {}
-    for each in listed:
-        subject = without_numbers(each.subject)
-        by_subject.setdefault((each.rule, each.severity, where(each), each.axes, subject, _fix(each)), []).append(each)
+    by_subject = grouped(
+        ((each.rule, each.severity, where(each), each.axes, without_numbers(each.subject), _fix(each)), each)
+        for each in listed
+    )
     alike = sorted(by_subject.values(), key=lambda found: (found[0].rank, *_cost(found)))
     first_with: dict[object, Finding] = {}
     for first, *_ in alike:

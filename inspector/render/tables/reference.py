@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....parsers.record import Record
 from ...capture.protocol.values import Apart, Reference
 from ...report import ProbedValue, Report, file_and_line
-from ...units import plural, ranges_text, with_more
+from ...units import grouped, plural, ranges_text, with_more
 from ..table import Cell, Piece, Row, Table, titled
 from .device_values import devices_text
 
@@ -103,9 +103,7 @@ def deviations(report: Report) -> Sequence[Deviation]:
     found = report.capture.reference
     differs = () if found is None or found.undefined is not None else found.differs
     values: dict[Place, ProbedValue] = {(v.probe.path, v.probe.when, v.probe.position): v for v in report.probes}
-    places: dict[Place, list[Apart]] = {}
-    for each in differs:
-        places.setdefault((each.path, each.when, each.position), []).append(each)
+    places = grouped(((each.path, each.when, each.position), each) for each in differs)
     first = next(iter(places), None)
     deviating = [Deviation(tuple(those), values.get(place), place == first) for place, those in places.items()]
     return sorted(deviating, key=lambda each: (not each.is_first, -each.amount))

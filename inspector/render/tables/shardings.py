@@ -14,7 +14,7 @@ from ...selection.selection import StagePlace, equation_span
 from ...shardings.conflicts import conflicts
 from ...shardings.explained import why
 from ...shardings.table import values
-from ...units import format_bytes, plural
+from ...units import format_bytes, grouped, plural
 from ..collective_rows import INDEX, common_name
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece, size_cell
 from ..why_lines import conflict_lines, why_line
@@ -152,10 +152,7 @@ def _under(
 
 def _replicated(report: Report) -> Iterator[str]:
     """The values with most memory in copies, equal ones as one."""
-    by_size: dict[int, list[ShardedValue]] = {}
-    for value in values(report.program):
-        if value.replicated_bytes:
-            by_size.setdefault(value.replicated_bytes, []).append(value)
+    by_size = grouped((size, value) for value in values(report.program) if (size := value.replicated_bytes))
     for size in sorted(by_size, reverse=True):
         alike = Counter(f"{each.name}{_place(each, report)}, {each.type} as {each.spec}" for each in by_size[size])
         for text, count in alike.items():
