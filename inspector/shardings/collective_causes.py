@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
-from ...parsers.hlo import HloModule, Instruction
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.origin import last_components, merged_parts
-from ..dataflow.meaning import SAME, all_do, does
+from ..dataflow.meaning import SAME, does
 from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.program import Program
@@ -35,14 +34,11 @@ from .explained import wording_of
 from .gradients import BACKWARD
 from .sharded_dimensions import placed_at
 from .table import propagated
-from .taken_by import HANDED_ON, around, taken_by
+from .taken_by import around, outputs_of, taken_by
 from .why import overlap
 
 MAX_STEPS = 3
 """Operations in a row that are followed through those."""
-
-MAX_HANDED_ON = 8
-"""Instructions in a row that hand on a value to an output."""
 
 MAX_OPERATIONS = 16
 """Operations of one collective, merged from several, that are looked at."""
@@ -122,7 +118,7 @@ def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> 
     """The cause at an output whose requested sharding is not that of the value which becomes it."""
     returned, wording, axes = flow.returned, wording_of(flow), collective.axes or ()
     is_outermost = text.hlo is not None and text.hlo.entry is not None and collective.computation == text.hlo.entry.name
-    for number in _outputs_by_instruction(text).get(collective.name, ()) if is_outermost else ():
+    for number in outputs_of(text, collective) if is_outermost else ():
         node = returned[number] if number < len(returned) else None
         before, after = (None if each is None else placed_at(flow, each) for each in (node, Node("output", -1, number)))
         if node is None or before is None or after is None or len(before.dims) != len(after.dims):
@@ -145,35 +141,6 @@ def _at_an_output(flow: Dataflow, text: ParsedStage, collective: Collective) -> 
                     confidence="exact",
                 )
     return None
-
-
-@derived
-def _outputs_by_instruction(text: ParsedStage) -> Mapping[str, Sequence[int]]:
-    """The numbers of the program's outputs that results of the entry become, copies aside."""
-    module = text.hlo
-    entry = None if module is None else module.entry
-    root = None if entry is None else entry.root
-    found: dict[str, list[int]] = {}
-    if module is None or entry is None or root is None:
-        return found
-    for number, name in enumerate(root.operands if root.opcode == "tuple" else (root.name,)):
-        for _ in range(MAX_HANDED_ON + 1):
-            instruction = entry.instruction(name)
-            found.setdefault(name, []).append(number)
-            if instruction is None or not _hands_on(module, instruction):
-                break
-            name = next(iter(instruction.operands), "")
-    return found
-
-
-def _hands_on(module: HloModule, instruction: Instruction) -> bool:
-    """Return whether an instruction, or each one fused in it, only passes a value on."""
-    called = [module.computation(name) for name in instruction.callees.get("calls", ())]
-    inside = [each.opcode for body in called if body is not None for each in body.instructions]
-    fused = [opcode for opcode in inside if opcode != "parameter"]
-    if instruction.opcode == "tuple":
-        return False
-    return all_do([instruction.opcode], HANDED_ON) or (bool(inside) and all_do(fused, HANDED_ON))
 
 
 def _at_others_of_it(

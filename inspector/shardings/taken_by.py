@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..dataflow.hlo import HloUse, HloValue
 from ..dataflow.meaning import SAME, Does
 from ..dataflow.sources import Place, value_flow
-from ..dataflow.walks import forward
+from ..dataflow.walks import Reach, forward
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..links.operation_ids import tags_in
@@ -20,12 +23,27 @@ MAX_VISITED = 60
 @derived
 def taken_by(stage: ParsedStage, collective: Collective) -> frozenset[int]:
     """Return the numbers of the operations that take a collective's result, by whatever hands it on."""
+    reach = _reach(stage, collective)
+    return (
+        frozenset()
+        if reach is None
+        else frozenset(number for end in reach.ends for number in tags_in(stage, end.instruction.span))
+    )
+
+
+@derived
+def outputs_of(stage: ParsedStage, collective: Collective) -> Sequence[int]:
+    """The numbers of the program's outputs that a collective's result becomes, by whatever hands it on."""
+    reach = _reach(stage, collective)
+    return () if reach is None else sorted({output.path[0] if output.path else 0 for output in reach.outputs})
+
+
+def _reach(stage: ParsedStage, collective: Collective) -> Reach[HloValue, HloUse] | None:
     flow = value_flow(stage)
     start = None if flow is None else flow.module.instruction(collective.computation, collective.name)
     if flow is None or start is None:
-        return frozenset()
-    reach = forward(flow.flow, flow.values(Place(start)), HANDED_ON, carried=True, limit=MAX_VISITED)
-    return frozenset(number for end in reach.ends for number in tags_in(stage, end.instruction.span))
+        return None
+    return forward(flow.flow, flow.values(Place(start)), HANDED_ON, carried=True, limit=MAX_VISITED)
 
 
 @derived
