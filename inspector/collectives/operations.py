@@ -17,8 +17,9 @@ from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
 from ...parsers.record import Record
 from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind, primitives_of
-from ..dataflow.jaxpr import At, JaxprFlow, flow_of
+from ..dataflow.jaxpr import At, JaxprFlow, flow_of, global_flow_of
 from ..dataflow.meaning import POINTWISE, SAME, STRAIGHT, Does, does
+from ..dataflow.walks import forward
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation, literal_in
 from ..ir.jaxpr_text import EquationPlace, JaxprText
@@ -157,17 +158,23 @@ def _of_outputs(flow: JaxprFlow, place: EquationPlace, names: tuple[str, ...]) -
         or not any(keys_of_name(each)[1:] for each in names)
     ):
         return ()
-    waiting = [At(place.jaxpr, output.name) for output in place.equation.outputs]
-    seen, reached = set(waiting), []
-    while waiting and len(seen) < MAX_VALUES:
-        value = waiting.pop()
-        if value.jaxpr == 0:
-            reached += [keys_of_name(names[number])[::-1] for number in flow.returned.get((0, value.name), ())]
-        onward = [each for each in flow.onward(value, ELEMENTWISE | HANDED_ON) if each not in seen]
-        seen.update(onward)
-        waiting += onward
-    found = () if waiting else without_indices(common_start(keys[:-1] for keys in reached)[::-1])
+    made = [At(place.jaxpr, output.name) for output in place.equation.outputs]
+    sizes = _sizes(place)
+    reach = forward(
+        global_flow_of(flow.text),
+        made,
+        ELEMENTWISE | HANDED_ON,
+        keeps=lambda use: _sizes(use.place) <= sizes,
+        carried=True,
+        limit=MAX_VALUES,
+    )
+    keys = [keys_of_name(names[output.path[0]])[::-1] for output in reach.outputs]
+    found = () if reach.gave_up else without_indices(common_start(each[:-1] for each in keys)[::-1])
     return () if all(key.isdecimal() for key in found) else found
+
+
+def _sizes(place: EquationPlace) -> set[int | None]:
+    return {output.type.array.elements for output in place.equation.outputs}
 
 
 def _root(flow: JaxprFlow, value: At) -> At | None:

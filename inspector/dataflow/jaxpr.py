@@ -11,7 +11,7 @@ from ..ir.jaxpr_text import EquationPlace, JaxprText, JaxprUses
 from ..ir.types import JaxType
 from ..report import FindingPlace, SourcePosition
 from .graph import AnyUse, Output
-from .meaning import Does, does, meaning_of
+from .meaning import Does, meaning_of
 
 Calls = tuple[EquationPlace, ...]
 """The calls through which one came into a body, outermost first."""
@@ -128,21 +128,6 @@ class JaxprFlow(JaxprUses):
                 return self.operand(value)
         inputs = equation.inputs
         return At(calls[0].jaxpr, inputs[position], value.calls[:-1]) if position < len(inputs) else None
-
-    def onward(self, value: At, through: Does) -> Iterator[At]:
-        """Yield the uses of a value through these operations of equal size, in bodies and behind them too."""
-        type = self.type_of(value)
-        size = None if type is None else type.array.elements
-        for place, position in self.used.get((value.jaxpr, value.name), ()):
-            inside = tuple(self.inside(place, position))
-            yield from (At(body, name) for body, name in inside)
-            if not inside and not does(place.equation.primitive) & ~through:
-                outputs = place.equation.outputs
-                yield from (At(place.jaxpr, each.name) for each in outputs if each.type.array.elements == size)
-        for position in self.returned.get((value.jaxpr, value.name), ()):
-            for call in self.callers.get(value.jaxpr, ()):
-                results = call.equation.outputs[position : position + 1]
-                yield from (At(call.jaxpr, each.name) for each in results)
 
     def makers(self, value: At, last: Callable[[EquationPlace], bool]) -> Iterator[EquationPlace]:
         """Yield the equations that a value is computed by, nearest first, in bodies and before their calls too.

@@ -20,7 +20,7 @@ class Reach(Generic[V, U]):
     """The uses of a value behind operations of some classes.
 
     `steps` are the uses that were passed through, `ends` the others, `outputs` the program's results that were reached.
-    It is `complete` if every use was followed to one of these.
+    It is `complete` if every use was followed to one of these; it `gave_up` if there were too many values.
     """
 
     def __init__(self) -> None:
@@ -29,6 +29,7 @@ class Reach(Generic[V, U]):
         self.ends: list[U] = []
         self.outputs: list[Output] = []
         self.complete = True
+        self.gave_up = False
 
     @property
     def is_all(self) -> bool:
@@ -73,7 +74,7 @@ def forward(
             seen.update(new)
             waiting += new
         if len(seen) > limit:
-            reach.complete = False
+            reach.complete, reach.gave_up = False, True
             break
     return reach
 
