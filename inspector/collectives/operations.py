@@ -256,23 +256,10 @@ def is_of_gradients(flow: JaxprFlow, place: EquationPlace) -> bool:
 
 
 def _is_from_backward(flow: JaxprFlow, value: At) -> bool:
-    waiting, seen = [value], {value}
-    while waiting and len(seen) < MAX_STEPS:
-        made = flow.made.get((waiting[-1].jaxpr, waiting.pop().name))
-        if made is None:
-            continue
-        place, position = made
-        if flow.is_backward(place):
-            return True
-        body = flow.body(place)
-        if body is not None and position < len(flow.jaxprs[body].outputs):
-            before = [At(body, flow.jaxprs[body].outputs[position])]
-        else:
-            known = is_handed_on(place, ELEMENTWISE)
-            before = [At(place.jaxpr, name) for name in place.equation.inputs] if known else []
-        waiting += [each for each in before if each not in seen]
-        seen.update(before)
-    return False
+    def is_last(place: EquationPlace) -> bool:
+        return flow.is_backward(place) or not (place.equation.bodies or is_handed_on(place, ELEMENTWISE))
+
+    return any(map(flow.is_backward, islice(flow.makers(value, is_last), MAX_STEPS)))
 
 
 def averages(flow: JaxprFlow, place: EquationPlace) -> bool:
