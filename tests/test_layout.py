@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 19_065,
+    "inspector/capture": 19_145,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2361,
@@ -277,10 +277,10 @@ CEILINGS = {
     "inspector/cost": 1650,
     "inspector/dataflow": 1875,
     "inspector/diff": 2084,
-    "inspector/evaluate": 3_470,
+    "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 2160,
-    "inspector/findings": 8_525,
+    "inspector/findings": 8525,
     "inspector/ir": 1563,
     "inspector/links": 200,
     "inspector/render": 8255,
@@ -293,7 +293,7 @@ CEILINGS = {
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3815,
+    "shardscope": 3835,
     "tui": 7206,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""

@@ -127,6 +127,8 @@ def fold(capture: Capture, event: Event | None) -> Capture:
             return replace(capture, others=values, chosen=chosen)
         case sent.Tried(text):
             return replace(capture, tried=text)
+        case sent.Requested(text):
+            return replace(capture, request=text)
         case sent.Peak(text):
             return replace(capture, peak=Source("peak", text))
         case Probe() if len(capture.probes) >= MAX_PROBES:
@@ -193,6 +195,8 @@ def events_of(capture: Capture) -> Iterator[Event]:
     yield from capture.probes
     if capture.tried:
         yield sent.Tried(capture.tried)
+    if capture.request:
+        yield sent.Requested(capture.request)
     if capture.peak is not None:
         yield sent.Peak(capture.peak.data)
     yield from capture.messages

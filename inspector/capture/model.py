@@ -97,9 +97,9 @@ class Capture:
     `files` those of the user's that it consists of.
     `summaries` are compared with those of a run on one device, and then left out. `peak` are XLA's live ranges, and
     what is alive when most memory is taken. `tried` are findings with what came of their fixes, as `findings/kept.py`
-    writes and reads them. `damage` says why the rest of a saved capture could not be read. A capture
-    is `foreign` if it was read from a file, which anyone may have written: what it names on this machine is theirs to
-    name, and not to see.
+    writes and reads them, and `request` is how a saved one was made, as `again.py` does. `damage` says why the rest of
+    a saved capture could not be read. A capture is `foreign` if it was read from a file, which anyone may have written:
+    what it names on this machine is theirs to name, and not to see.
     """
 
     subject: Subject | None = None
@@ -133,6 +133,7 @@ class Capture:
     complete: bool = False
     timings: dict[str, float] = field(default_factory=dict)
     tried: bytes = b""
+    request: bytes = b""
     damage: str | None = None
     foreign: bool = field(default=False, compare=False)
 

@@ -1,17 +1,28 @@
 """Show a saved capture, or dumped StableHLO or HLO.
 
 Opens a capture that `shardscope run --save` wrote, StableHLO, sdy or HLO text (`-` for standard input), or a folder
-of XLA dumps. JAX is not needed.
+of XLA dumps. JAX is not needed, but to try changes of a capture's script.
+
+  shardscope open step.shardscope
+  shardscope open step.shardscope --try 20
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from shardscope.commands.job import job_of
-from shardscope.commands.output import add_finding_options, add_output_options, after_screen, write_report, write_stage
-from shardscope.configuration import configuration_above
+from shardscope.commands.output import (
+    MAX_TRIAL_S,
+    add_finding_options,
+    add_output_options,
+    after_screen,
+    write_report,
+    write_stage,
+)
+from shardscope.configuration import configuration_above, whole
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
@@ -28,6 +39,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_output_options(parser, "report", "reports", "trace")
     add_finding_options(parser)
+    parser.add_argument(
+        "--try",
+        dest="try_for",
+        type=whole(0, MAX_TRIAL_S),
+        metavar="SECONDS",
+        help="run the script of a capture again, if it has not changed, and try changes for so long (default: 0)",
+    )
 
 
 def run(options: argparse.Namespace) -> ExitCode:
@@ -40,6 +58,14 @@ def run(options: argparse.Namespace) -> ExitCode:
         return show_trace(read_trace(Path(options.path)), options.module, job)
     with progress(f"reading {options.path}", quiet=options.quiet):
         capture = load(options.path, options.module, options.python or settings.python)
+    if options.try_for:
+        from shardscope.commands.show import one
+        from shardscope.inspector.capture.again import request_in
+        from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle
+
+        request = request_in(capture, options.python or settings.python)
+        here = replace(capture, foreign=False)  # it is the user's wish that its script is run
+        return one(CaptureHandle(request, iter((here,)), Cancellation()), job)
     if job.output.stage is not None:
         return write_stage(capture, job.output)
     if job.output.format == "tui":

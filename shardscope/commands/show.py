@@ -22,6 +22,7 @@ from shardscope.commands.output import (
     write_stage,
 )
 from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.again import saved
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.propagation import is_explained
@@ -40,7 +41,7 @@ def one(begun: CaptureHandle, job: Job) -> ExitCode:
     if output.stage is not None:
         last = watched(begun, quiet=output.quiet)
         with ExitStack() as stack:
-            _keep(last, job.save, stack)
+            _keep(last, begun.request, job.save, stack)
             return write_stage(last, output)
     if output.format == "tui":
         from shardscope.tui.app import show_live
@@ -50,11 +51,11 @@ def one(begun: CaptureHandle, job: Job) -> ExitCode:
         program, beginning = _analyzed(begun, job)
         last = program.capture
     with ExitStack() as stack:
-        _keep(last, job.save, stack)
+        _keep(last, begun.request, job.save, stack)
         if output.format == "tui":
             return after_screen(last)
         report = _report(program, begun.request, job)
-        _keep(last, job.save, stack, report)
+        _keep(last, begun.request, job.save, stack, report)
         code = job.status(write_report(report, output, beginning), report)
         if job.watch:
             _watch(report, begun.request, began, job)
@@ -131,13 +132,13 @@ def several(captures: Iterable[CaptureHandle], job: Job) -> ExitCode:
         done = [(begun.request, watched(begun, quiet=job.output.quiet)) for begun in captures]
     with ExitStack() as stack:
         paths = [_path_for(request.target, job.save) for request, _ in done]
-        for path, (_, last) in zip(paths, done, strict=True):
-            _keep(last, path, stack)
+        for path, (request, last) in zip(paths, done, strict=True):
+            _keep(last, request, path, stack)
         if is_on_screen:
             return ExitCode.DONE
         reports = tuple(_report(last, request, job) for request, last in done)
-        for path, report in zip(paths, reports, strict=True):
-            _keep(report.capture, path, stack, report)
+        for path, (request, _), report in zip(paths, done, reports, strict=True):
+            _keep(report.capture, request, path, stack, report)
         from shardscope.inspector.diff.targets import compare
 
         comparison = compare(tuple(request.target for request, _ in done), reports)
@@ -151,12 +152,14 @@ def _path_for(target: str, save: str | None) -> Path | None:
     return None if path is None else path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', target)}")
 
 
-def _keep(last: Capture, path: str | Path | None, stack: ExitStack, report: Report | None = None) -> None:
+def _keep(
+    last: Capture, request: Request, path: str | Path | None, stack: ExitStack, report: Report | None = None
+) -> None:
     """Save a capture; once more with what came of the fixes in its report, if any was tried."""
     tried = b"" if report is None else kept(report)
     if path is not None and last.subject is not None and (report is None or tried):
         with reported_last(stack):
-            save(replace(last, tried=tried), path)
+            save(replace(last, tried=tried, request=saved(last, request)), path)
 
 
 def _report(last: Capture | Program, request: Request, job: Job) -> Report:

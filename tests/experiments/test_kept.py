@@ -7,7 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from shardscope.inspector.capture.again import request_in, saved
 from shardscope.inspector.capture.file import load, save
+from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.findings.kept import kept
@@ -15,6 +17,8 @@ from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
 from shardscope.samples.catalogue import samples
+
+from tests.experiments import programs
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +65,44 @@ def test_a_text_that_is_none_of_ours_changes_nothing(report: Report, text: bytes
 
 def test_nothing_is_kept_where_nothing_was_tried(report: Report) -> None:
     assert kept(inspect(report.capture)) == b""
+
+
+@pytest.fixture
+def again(tmp_path: Path) -> Capture:
+    """A capture from a file, whose script is as it was."""
+    script = tmp_path / "script.py"
+    script.write_text(programs.CACHE)
+    request = Request(f"{script}:step", live=False, probe="none")
+    capture = last_capture(request)
+    save(replace(capture, request=saved(capture, request)), tmp_path / "saved.shardscope")
+    return load(tmp_path / "saved.shardscope")
+
+
+def test_a_capture_is_made_again(again: Capture) -> None:
+    """The program is that of the file, in an interpreter that no file names."""
+    request = request_in(again, None)
+    assert (request.python, request.live, request.target) == (None, False, "cpu")
+    texts = [capture.stage("stablehlo") for capture in (again, last_capture(request))]
+    assert len({stage.source.data for stage in texts if stage is not None}) == 1
+
+
+def test_a_script_that_has_changed_is_not_run(again: Capture, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(f"{programs.CACHE}# saved since\n")
+    with pytest.raises(CaptureError, match=r"script\.py has changed since"):
+        request_in(again, None)
+    (tmp_path / "script.py").unlink()
+    with pytest.raises(CaptureError, match=r"script\.py: No such file"):
+        request_in(again, None)
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"function": 1}', b"[" * 9999])
+def test_a_request_that_is_none_of_ours_runs_nothing(again: Capture, text: bytes) -> None:
+    with pytest.raises(CaptureError, match="cannot be made again"):
+        request_in(replace(again, request=text), None)
+
+
+def test_a_request_names_no_other_command(again: Capture) -> None:
+    """Not even one that someone has put into the file."""
+    fields = msgspec.json.decode(again.request) | {"python": "/bin/false", "case_evaluator": ["/bin/false"]}
+    request = request_in(replace(again, request=msgspec.json.encode(fields)), None)
+    assert (request.python, request.case_evaluator, request.replaced) == (None, (), ())

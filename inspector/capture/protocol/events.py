@@ -374,11 +374,18 @@ class Tried:
     text: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The request of a capture, as JSON; only in files."""
+
+    text: bytes
+
+
 Event = (
     Schema | Hello | Script | Imported | Subject | Progress | Stage | Pass | Equations | Arguments | Outputs
     | ClosedOver | Memory | Peak | Message | Execution | CollectiveTimes | Probe | Probed | Differences | Summaries
     | Reference | Gradients | Validation | Devices | Failure | OtherPrograms | OtherResults | End | Stdout | Stderr
-    | Timings | Tried | TraceEvent
+    | Timings | Tried | Requested | TraceEvent
 )  # fmt: skip
 
 NAMES = {kind: re.sub(r"\B(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)} | {Schema: "capture"}
