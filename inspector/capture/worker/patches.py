@@ -17,10 +17,11 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from ..protocol.request import Overrides, UsageError
 
@@ -28,6 +29,25 @@ from ..protocol.request import Overrides, UsageError
 def change_after_import(changes: dict[str, Callable[[ModuleType], None]]) -> None:
     """Have each of these modules changed by a function right after it has been executed."""
     sys.meta_path.insert(0, _Finder(changes))
+
+
+Replacing = TypeVar("Replacing", bound=Callable[..., Any])
+
+
+def instead_of(
+    module: Any, name: str, missing: Callable[[], object] = lambda: None
+) -> Callable[[Replacing], Replacing]:
+    """Have a function called in the place of one of a module's, which is its first argument; else call `missing`."""
+
+    def put(function: Replacing) -> Replacing:
+        truth = getattr(module, name, None)
+        if truth is None:
+            missing()
+        else:
+            setattr(module, name, functools.wraps(truth)(functools.partial(function, truth)))
+        return function
+
+    return put
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -176,20 +196,17 @@ class Overriding:
 
     def change_shard_map(self, module: ModuleType) -> None:
         """Change the check of each shard_map that is made from now on."""
-        truth = _existing(module, "_shard_map")
 
-        @functools.wraps(truth)
-        def changed(*args: Any, **kwargs: Any) -> Any:
+        @instead_of(module, "_shard_map", partial(_refuse, module, "_shard_map"))
+        def changed(truth: Any, *args: Any, **kwargs: Any) -> Any:
             if kwargs.get("_smap"):
                 return truth(*args, **kwargs)
             self._texts.pop("check_vma", None)
             return truth(*args, **{**kwargs, "check_vma": self.check})
 
-        module._shard_map = changed  # type: ignore[attr-defined]
-
     def change_mesh(self, module: ModuleType) -> None:
         """Change each mesh that is made from now on."""
-        truth = _existing(module.Mesh, "__new__")
+        truth = module.Mesh.__new__
 
         @functools.wraps(truth)
         def changed(cls: Any, devices: Any, axis_names: Any, *args: Any, **kwargs: Any) -> Any:
@@ -232,10 +249,7 @@ def _first(devices: Any, dimensions: int) -> Any:
     return np.array([first]).reshape((1,) * dimensions)
 
 
-def _existing(owner: Any, name: str) -> Callable[..., Any]:
-    found = getattr(owner, name, None)
-    if found is None:
-        import jax
+def _refuse(module: ModuleType, name: str) -> NoReturn:
+    import jax
 
-        raise UsageError(f"JAX {jax.__version__} has no {owner.__name__}.{name}: it cannot be overridden")
-    return found  # type: ignore[no-any-return]
+    raise UsageError(f"JAX {jax.__version__} has no {module.__name__}.{name}: it cannot be overridden")

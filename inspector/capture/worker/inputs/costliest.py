@@ -24,7 +24,7 @@ from ...protocol.trace import CompiledProgram, TraceOptions
 from .. import waiting
 from ..channel import Channel
 from ..needed_devices import needed
-from ..patches import change_after_import
+from ..patches import change_after_import, instead_of
 from ..tracing import hooks
 from ..tracing.recorder import Recorder
 from .observed_source import functions_in
@@ -122,10 +122,8 @@ class _Observer:
     meshes: dict[Any, None] = field(default_factory=dict)
 
     def watch_tracing(self, module: ModuleType) -> None:
-        truth = module._infer_params
-
-        @functools.wraps(truth)
-        def infer(function: Any, info: Any, args: Any, kwargs: Any) -> Any:
+        @instead_of(module, "_infer_params")
+        def infer(truth: Any, function: Any, info: Any, args: Any, kwargs: Any) -> Any:
             if not self.is_over:
                 from ..tracing.lowering import is_jitted_by_user
                 from .calls import call_being_traced, is_own_of_jax, mapped_call, transformed_call
@@ -143,8 +141,6 @@ class _Observer:
                     self.is_transformed = is_part
                     self.context = Context.current()
             return truth(function, info, args, kwargs)
-
-        module._infer_params = infer  # type: ignore[attr-defined]
 
     def watch_mapping(self, module: ModuleType) -> None:
         """Observe shard_maps that run outside of jit, one operation after the other."""

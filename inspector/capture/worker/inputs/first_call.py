@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...protocol.request import Request, UsageError, split_function
 from .. import failures
-from ..patches import change_after_import
+from ..patches import change_after_import, instead_of
 from .observed_source import CALLED, ENTERED, called_class, functions_in, names_in
 from .resolve import NoProgramError, Resolved, did_you_mean, look_up
 from .running import Capture, Runnable, run
@@ -102,10 +102,9 @@ class FirstCall:
         from jax._src import core, source_info_util
 
         source_info_util.register_exclusion(failures.HERE)  # before anything is traced: JAX traces anew after it
-        truth = module._infer_params
 
-        @functools.wraps(truth)
-        def infer(function: Any, info: Any, args: Any, kwargs: Any) -> Any:
+        @instead_of(module, "_infer_params")
+        def infer(truth: Any, function: Any, info: Any, args: Any, kwargs: Any) -> Any:
             if self.is_over or self._around is not None:
                 return truth(function, info, args, kwargs)
             from .calls import call_being_traced
@@ -124,8 +123,6 @@ class FirstCall:
             if around is not None and self._is_inside:
                 self._hand_on(around, is_part=True)
             return traced
-
-        module._infer_params = infer  # type: ignore[attr-defined]
 
     def _hand_on(self, call: Call, *, is_part: bool = False) -> None:
         self.is_over = True

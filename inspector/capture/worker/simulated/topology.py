@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +25,7 @@ from ...protocol.request import UsageError
 from ...protocol.workspace import diverted
 from ..channel import Channel
 from ..failures import is_internal, line_being_run
-from ..patches import change_after_import
+from ..patches import change_after_import, instead_of
 
 ORDERING = ("create_device_mesh", "create_hybrid_device_mesh")
 """The functions of `mesh_utils` that order devices by where they are."""
@@ -94,61 +95,46 @@ class Topology:
 
     def _patch_mesh_utils(self, module: ModuleType) -> None:
         for name in ORDERING:
-            if (function := getattr(module, name, None)) is not None:
-                setattr(module, name, self._ordered_as_there(function))
+            instead_of(module, name)(self._ordered_as_there)
 
-    def _ordered_as_there(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(function)
+    def _ordered_as_there(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        import jax
+        import numpy as np
 
-        @functools.wraps(function)
-        def ordered(*args: Any, **kwargs: Any) -> Any:
-            import jax
-            import numpy as np
-
-            call = signature.bind(*args, **kwargs)
-            given = call.arguments.get("devices")
-            stand_ins = list(jax.devices() if given is None else given)
-            if not stand_ins or any(device.platform != "cpu" for device in stand_ins):
-                return function(*args, **kwargs)
-            call.arguments["devices"] = self.stand_for(stand_ins)
-            if call.arguments["devices"][0].device_kind in SPLITS and _called_by("make_mesh"):
-                call.arguments["allow_split_physical_axes"] = True
-            back = dict(zip(map(id, call.arguments["devices"]), stand_ins, strict=True))
-            found = function(*call.args, **call.kwargs)
-            return np.vectorize(lambda device: back[id(device)], otypes=[object])(found)
-
-        return ordered
+        call = inspect.signature(function).bind(*args, **kwargs)
+        given = call.arguments.get("devices")
+        stand_ins = list(jax.devices() if given is None else given)
+        if not stand_ins or any(device.platform != "cpu" for device in stand_ins):
+            return function(*args, **kwargs)
+        call.arguments["devices"] = self.stand_for(stand_ins)
+        if call.arguments["devices"][0].device_kind in SPLITS and _called_by("make_mesh"):
+            call.arguments["allow_split_physical_axes"] = True
+        back = dict(zip(map(id, call.arguments["devices"]), stand_ins, strict=True))
+        found = function(*call.args, **call.kwargs)
+        return np.vectorize(lambda device: back[id(device)], otypes=[object])(found)
 
     def _patch_jax(self, module: ModuleType) -> None:
-        truth = module.default_backend
-
-        @functools.wraps(truth)
-        def default_backend() -> str:
+        @instead_of(module, "default_backend")
+        def default_backend(truth: Any) -> str:
             caller = sys._getframe(1)
             if is_internal(caller.f_code.co_filename):
                 return str(truth())
             self.queried[f"{caller.f_code.co_filename}:{caller.f_lineno}"] = None
             return self.platform
 
-        module.default_backend = default_backend  # type: ignore[attr-defined]
-
     def _patch_kernel_device(self, module: ModuleType) -> None:
         """Have the functions that read the kind of the default device, and its cores, read those of the target."""
         for name, attribute in (("get_device_kind", "device_kind"), ("get_num_device_cores", "num_cores")):
-            if (truth := getattr(module, name, None)) is not None and hasattr(self.devices[0], attribute):
-                setattr(module, name, self._of_the_target(truth, attribute))
+            if hasattr(module, name) and hasattr(self.devices[0], attribute):
+                instead_of(module, name)(partial(self._of_the_target, attribute))
 
-    def _of_the_target(self, truth: Callable[[], Any], attribute: str) -> Callable[[], Any]:
-        @functools.wraps(truth)
-        def of_the_target() -> Any:
-            from jax.sharding import get_abstract_mesh
+    def _of_the_target(self, attribute: str, truth: Callable[[], Any]) -> Any:
+        from jax.sharding import get_abstract_mesh
 
-            stated = getattr(get_abstract_mesh(), "abstract_device", None)
-            if stated is not None and stated.device_kind != "cpu":  # a mesh that says what it is meant for
-                return truth()
-            return getattr(self.devices[0], attribute)
-
-        return of_the_target
+        stated = getattr(get_abstract_mesh(), "abstract_device", None)
+        if stated is not None and stated.device_kind != "cpu":  # a mesh that says what it is meant for
+            return truth()
+        return getattr(self.devices[0], attribute)
 
     def _explanation(self, error: Exception) -> tuple[str, str | None]:
         text = str(error).strip().partition("\n")[0]
@@ -180,19 +166,13 @@ class KeptPlatform:
         change_after_import({"jax._src.config": self._change, "jax._src.xla_bridge": self._change_backends})
 
     def _change_backends(self, module: ModuleType) -> None:
-        truth = getattr(module, "get_backend", None)
-        if truth is None:
-            return
-
-        @functools.wraps(truth)
-        def kept(platform: Any = None) -> Any:
+        @instead_of(module, "get_backend")
+        def kept(truth: Any, platform: Any = None) -> Any:
             if platform in ABSENT_PLATFORMS:
                 text = f"devices of {platform!r} were asked for: fake CPU devices stand in for them"
                 self._channel.tell("info", text, line_being_run())
                 platform = "cpu"
             return truth(platform)
-
-        module.get_backend = kept  # type: ignore[attr-defined]
 
     def _change(self, module: ModuleType) -> None:
         config: Any = getattr(module, "config", None)

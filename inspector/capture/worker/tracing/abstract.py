@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..patches import change_after_import
+from ..patches import change_after_import, instead_of
 
 MAX_BYTES = 64 << 20
 """Limit for all arrays of a program, or for one array, on the devices of this process; more is not allocated."""
@@ -93,8 +93,8 @@ def _mapping() -> mmap.mmap:
 
 def _change_execution(module: Any, zeros: _Zeros, complain: Callable[[str], None]) -> None:
     execute = getattr(module, "ExecuteReplicated", None)
-    put = getattr(module, "batched_device_put", None)
-    if execute is None or put is None or "out_avals" not in getattr(module.ResultsHandler, "__slots__", ()):
+    can_put = hasattr(module, "batched_device_put")
+    if execute is None or not can_put or "out_avals" not in getattr(module.ResultsHandler, "__slots__", ()):
         complain("has no pxla.ExecuteReplicated, ResultsHandler.out_avals or batched_device_put: arrays are allocated")
         return
     begin, call = execute.__init__, execute.__call__
@@ -118,23 +118,20 @@ def _change_execution(module: Any, zeros: _Zeros, complain: Callable[[str], None
             return results
         return [result for at, result in zip(self.mut.out_mut, results, strict=False) if at is None]
 
-    @functools.wraps(put)
-    def batched(aval: Any, sharding: Any, xs: Any, devices: Any, *args: Any, **kwargs: Any) -> Any:
+    @instead_of(module, "batched_device_put")
+    def batched(put: Any, aval: Any, sharding: Any, xs: Any, devices: Any, *args: Any, **kwargs: Any) -> Any:
         if zeros.is_wanted(_bytes(aval)):
             return zeros.array(aval.shape, aval.dtype, sharding)
         return put(aval, sharding, xs, devices, *args, **kwargs)
 
-    execute.__init__, execute.__call__, module.batched_device_put = begins, called, batched
+    execute.__init__, execute.__call__ = begins, called
 
 
 def _change_put(module: ModuleType, zeros: _Zeros, complain: Callable[[str], None]) -> None:
-    truth = getattr(module, "_device_put_impl", None)
-    if truth is None:
-        complain("has no dispatch._device_put_impl: arrays that are moved between devices are allocated")
-        return
+    what = "has no dispatch._device_put_impl: arrays that are moved between devices are allocated"
 
-    @functools.wraps(truth)
-    def put(x: Any, *args: Any, device: Any, **kwargs: Any) -> Any:
+    @instead_of(module, "_device_put_impl", lambda: complain(what))
+    def put(truth: Any, x: Any, *args: Any, device: Any, **kwargs: Any) -> Any:
         jax = sys.modules["jax"]
         if isinstance(device, jax.Device):
             sharding = jax.sharding.SingleDeviceSharding(device)
@@ -144,17 +141,12 @@ def _change_put(module: ModuleType, zeros: _Zeros, complain: Callable[[str], Non
             return zeros.array(x.shape, x.dtype, sharding)
         return truth(x, *args, device=device, **kwargs)
 
-    module._device_put_impl = put  # type: ignore[attr-defined]
-
 
 def _change_callback(module: ModuleType, zeros: _Zeros, complain: Callable[[str], None]) -> None:
-    truth = getattr(module, "make_array_from_callback", None)
-    if truth is None:
-        complain("has no array.make_array_from_callback: what callbacks make is allocated")
-        return
+    what = "has no array.make_array_from_callback: what callbacks make is allocated"
 
-    @functools.wraps(truth)
-    def make(shape: Any, sharding: Any, data_callback: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    @instead_of(module, "make_array_from_callback", lambda: complain(what))
+    def make(truth: Any, shape: Any, sharding: Any, data_callback: Any, dtype: Any = None, **kwargs: Any) -> Any:
         import numpy as np
 
         own = getattr(sharding, "sharding", sharding)
@@ -168,8 +160,6 @@ def _change_callback(module: ModuleType, zeros: _Zeros, complain: Callable[[str]
         if not zeros.is_wanted(math.prod(shape) * np.dtype(dtype).itemsize):
             return truth(shape, sharding, data_callback, **given)
         return zeros.array(tuple(shape), dtype, own)
-
-    module.make_array_from_callback = make  # type: ignore[attr-defined]
 
 
 def _size(replicated: Any) -> float:

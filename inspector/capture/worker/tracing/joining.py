@@ -19,7 +19,7 @@ from typing import Any
 
 from ...protocol import OPTIONS_VARIABLE
 from ...protocol.trace import TraceOptions
-from ..patches import change_after_import
+from ..patches import change_after_import, instead_of
 
 COLLECTIVES = "jax_cpu_collectives_implementation"
 
@@ -90,21 +90,16 @@ class _Joining:
 
     def change_backends(self, module: ModuleType) -> None:
         """Join before JAX makes its backends."""
-        truth = getattr(module, "backends", None)
-        if truth is None:
-            self._complain("has no xla_bridge.backends: a script that does not initialize jax.distributed runs alone")
-            return
+        what = "has no xla_bridge.backends: a script that does not initialize jax.distributed runs alone"
 
-        @functools.wraps(truth)
-        def backends() -> Any:
+        @instead_of(module, "backends", lambda: self._complain(what))
+        def backends(truth: Any) -> Any:
             state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
             if not self._is_done and state is not None and os.getpid() == self._pid:
                 with self._lock:
                     if not self._is_done:
                         state.initialize()
             return truth()
-
-        module.backends = backends  # type: ignore[attr-defined]
 
     def _initialize(self, truth: Callable[..., Any], state: Any, signature: inspect.Signature) -> None:
         """Join, as this process and no child of it."""
