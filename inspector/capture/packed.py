@@ -8,6 +8,7 @@ import importlib
 import lzma
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from io import SEEK_CUR, BytesIO
 from typing import IO, Any
 
@@ -87,14 +88,8 @@ def members(name: str, data: bytes, allowance: Allowance) -> Iterator[tuple[str,
         raise _too_large(name, allowance)
     for entry in entries:
         # What is stated may be too little.
-        read = _member_reader(f"{name}/{entry.filename}", archive, entry, allowance)
+        read = partial(_read, f"{name}/{entry.filename}", partial(archive.open, entry), allowance)
         yield entry.filename, entry.file_size, read
-
-
-def _member_reader(
-    name: str, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, allowance: Allowance
-) -> Callable[[], bytes]:
-    return lambda: _read(name, lambda: archive.open(entry), allowance)
 
 
 def _read(name: str, open_it: Callable[[], IO[bytes]], allowance: Allowance) -> bytes:

@@ -37,7 +37,7 @@ from shardscope.inspector.capture.protocol.workspace import (
     read_messages,
     read_peak,
 )
-from shardscope.inspector.capture.worker.inputs.callables import parameter_names
+from shardscope.inspector.capture.worker.inputs.wrappers import parameter_names
 from shardscope.inspector.targets.target import parse_target
 
 FIRST = Frame({"event": "capture", "schema": SCHEMA})
@@ -251,13 +251,13 @@ def test_names_of_arguments_are_those_that_python_binds(function: Callable[..., 
         for name, value in bound.items()
         for index, number in enumerate(value if isinstance(value, tuple) else (value,))
     }
-    assert parameter_names(inspect.signature(function), count) == [named[number] for number in range(count)]
+    assert parameter_names(function, count) == [named[number] for number in range(count)]
 
 
 def test_arguments_that_nothing_names() -> None:
     assert parameter_names(None, 2) == ["arg0", "arg1"]
-    assert parameter_names(inspect.signature(two), 3) == ["x", "y", "arg2"]
-    assert parameter_names(inspect.signature(three), 1) == ["arg0"]
+    assert parameter_names(two, 3) == ["x", "y", "arg2"]
+    assert parameter_names(three, 1) == ["arg0"]
 
 
 def ended(script: str) -> Ending:

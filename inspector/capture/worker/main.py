@@ -137,37 +137,28 @@ def _program_to_run(request: Request, script: Path | None) -> Runnable | None:
 def _send_failure(error: BaseException, channel: Channel, request: Request) -> None:
     """Tell why it ends here; an error about the number of devices says how many were wanted."""
     failure = failures.describe(error, channel.phase)
-    message = failures.text_of(error)
+    message, hint = failures.text_of(error), failure.hint
     wanted = None if is_a(error, UsageError) else needed(error)
     count = 0 if wanted is None else _device_count()
     if wanted is not None and count == request.chosen:
         channel.send(Devices(wanted))
     elif wanted is not None and wanted > count:
         other = f"a target of {wanted} devices, or a smaller mesh"
-        failure = replace(
-            failure,
-            kind="usage",
-            message=f"{wanted} devices are needed, but there are {count}: {failure.message}",
-            hint=f"--devices {wanted}" if request.target == "cpu" else other,
-        )
+        hint = f"--devices {wanted}" if request.target == "cpu" else other
+        text = f"{wanted} devices are needed, but there are {count}: {failure.message}"
+        failure = replace(failure, kind="usage", message=text)
     elif ("divisible" in message or "evenly divide" in message) and _device_count() == request.chosen:
         hint = f"if the script uses all {request.chosen} available devices, try fewer with --devices"
-        failure = replace(failure, hint=hint)
     elif failures.needs_mesh(message):
-        failure = replace(
-            failure,
-            hint="--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
-            "or run the script that calls it: shardscope script.py:function",
+        hint = (
+            "--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
+            "or run the script that calls it: shardscope script.py:function"
         )
     elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
-        failure = replace(
-            failure, hint="it does not fit on one device: shard it over more devices, or rematerialize more"
-        )
+        hint = "it does not fit on one device: shard it over more devices, or rematerialize more"
     elif "Unknown backend" in message:
-        failure = replace(
-            failure, hint="scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
-        )
-    channel.send(replace(failure, since=channel.now()))
+        hint = "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
+    channel.send(replace(failure, hint=hint, since=channel.now()))
 
 
 def _device_count() -> int:

@@ -169,17 +169,14 @@ class Overriding:
     """The changes, and which of them the script met."""
 
     def __init__(self, overrides: Overrides) -> None:
-        self.check = overrides.check
-        self.is_auto = overrides.is_auto
-        self.is_one = overrides.is_one
-        self.sizes = overrides.sizes
+        self._wanted = overrides
         self._texts = dict(overrides.texts)
 
     def watch_imports(self) -> None:
         """Have JAX changed from the moment at which the script imports it."""
-        if self.check is not None:
+        if self._wanted.check is not None:
             change_after_import({"jax._src.shard_map": self.change_shard_map})
-        if self.sizes or self.is_auto or self.is_one:
+        if self._wanted.sizes or self._wanted.is_auto or self._wanted.is_one:
             change_after_import({"jax._src.mesh": self.change_mesh})
 
     def complain(self) -> None:
@@ -189,9 +186,9 @@ class Overriding:
             UsageError: the script made no shard_map, or no mesh of these axes.
         """
         for text in self._texts.values():
-            axes = ", ".join(self.sizes)
+            axes = ", ".join(self._wanted.sizes)
             made = f"mesh of the axes {axes}" if text.startswith("mesh") else "shard_map"
-            made = "mesh" if text.startswith("axis_types") or self.is_one else made
+            made = "mesh" if text.startswith("axis_types") or self._wanted.is_one else made
             raise UsageError(f"{text!r} changed nothing: the program creates no {made}")
 
     def change_shard_map(self, module: ModuleType) -> None:
@@ -202,7 +199,7 @@ class Overriding:
             if kwargs.get("_smap"):
                 return truth(*args, **kwargs)
             self._texts.pop("check_vma", None)
-            return truth(*args, **{**kwargs, "check_vma": self.check})
+            return truth(*args, **{**kwargs, "check_vma": self._wanted.check})
 
     def change_mesh(self, module: ModuleType) -> None:
         """Change each mesh that is made from now on."""
@@ -211,13 +208,14 @@ class Overriding:
         @functools.wraps(truth)
         def changed(cls: Any, devices: Any, axis_names: Any, *args: Any, **kwargs: Any) -> Any:
             names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-            if self.is_auto:
+            if self._wanted.is_auto:
                 self._texts.pop("axis_types", None)
                 args, kwargs = (), {name: value for name, value in kwargs.items() if name != "axis_types"}
-            if self.sizes and set(names) == set(self.sizes):
+            sizes = self._wanted.sizes
+            if sizes and set(names) == set(sizes):
                 self._texts.pop("mesh", None)
-                devices = _arranged(devices, tuple(self.sizes[name] for name in names))
-            if self.is_one:
+                devices = _arranged(devices, tuple(sizes[name] for name in names))
+            if self._wanted.is_one:
                 self._texts.pop("mesh", None)
                 devices = _first(devices, len(names))
             return truth(cls, devices, axis_names, *args, **kwargs)

@@ -72,15 +72,13 @@ def record(
                     found.function, (args, kwargs), call, described, specs
                 )
                 call = callables.trace(function, args, kwargs)
-        except callables.CONCRETE as error:
-            if callables.has_jit(found.function):
+        except (*callables.CONCRETE, TypeError) as error:
+            is_concrete = isinstance(error, callables.CONCRETE)
+            has_no_arrays = not is_concrete and re.search(NO_ARRAYS, failures.text_of(error))
+            if callables.has_jit(found.function) or not (is_concrete or has_no_arrays):
                 raise
-            error.add_note(f"{failures.HINT}{_not_one_program(found.name, split_function(request.function)[0])}")
-            raise (error if given is None else NoProgramError(error)) from None
-        except TypeError as error:
-            if callables.has_jit(found.function) or not re.search(NO_ARRAYS, failures.text_of(error)):
-                raise
-            error.add_note(f"{failures.HINT}{_not_a_step(found.name, split_function(request.function)[0])}")
+            hint = NOT_ONE_PROGRAM if is_concrete else NOT_A_STEP
+            error.add_note(f"{failures.HINT}{hint.format(found.name, split_function(request.function)[0])}")
             raise (error if given is None else NoProgramError(error)) from None
         traced = call.traced
         if call.implicit_jit is not None:
@@ -132,12 +130,8 @@ def _program_of(call: Traceable) -> TracedProgram:
     return TracedProgram(call.traced.jaxpr, *values.describe(call), leaves, call.traced.lower)
 
 
-def _not_one_program(name: str, place: str) -> str:
-    return f"{name} has no jit of its own; if it runs several programs, see them with: shardscope {place}"
-
-
-def _not_a_step(name: str, place: str) -> str:
-    return f"{name} returns no arrays: name the function that computes them, or run the script: shardscope {place}"
+NOT_ONE_PROGRAM = "{} has no jit of its own; if it runs several programs, see them with: shardscope {}"
+NOT_A_STEP = "{} returns no arrays: name the function that computes them, or run the script: shardscope {}"
 
 
 def _not_as_called(name: str, closed_over: list[str], jit: str) -> str:

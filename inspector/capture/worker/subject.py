@@ -213,17 +213,13 @@ def _is_mesh(value: Any) -> bool:
 
 
 def _described(mesh: Any, name: str | None) -> events.Mesh:
-    types = getattr(mesh, "axis_types", None) or ("Auto",) * len(mesh.axis_names)
+    types: Any = getattr(mesh, "axis_types", None) or ("Auto",) * len(mesh.axis_names)
     axes = tuple(
-        events.MeshAxis(str(axis), int(mesh.shape[axis]), _type(kind))
+        events.MeshAxis(str(axis), int(mesh.shape[axis]), getattr(kind, "name", str(kind)).lower())
         for axis, kind in zip(mesh.axis_names, types, strict=True)
     )
     ids = range(mesh.size) if isinstance(mesh, AbstractMesh) else mesh.device_ids.flat
     return events.Mesh(axes, tuple(int(i) for i in ids), name, mesh_key(mesh))
-
-
-def _type(kind: Any) -> Any:
-    return getattr(kind, "name", str(kind)).lower()
 
 
 def _key(mesh: Any) -> Any:

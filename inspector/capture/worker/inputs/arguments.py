@@ -11,6 +11,7 @@ from ..subject import meshes_in_context, meshes_in_function, meshes_in_namespace
 from . import arg_spec, callables
 from .callables import Arguments
 from .resolve import Resolved, attribute
+from .wrappers import signature_of
 
 MARK = "shardscope_inputs"
 """The attribute that `@shardscope.inputs(…)` sets."""
@@ -26,9 +27,10 @@ def find_arguments(request: Request, found: Resolved) -> Arguments:
         return tuple(arg_spec.read_argument(text, _mesh_finder(found)) for text in request.args), {}
     if request.inputs is not None:
         return _evaluate(attribute(request.inputs, found, "--inputs"), found)
-    if (marked := _marked(found.function)) is not None:
+    inner, _, _ = callables.unwrap(found.function)
+    if (marked := getattr(found.function, MARK, getattr(inner, MARK, None))) is not None:
         return _evaluate(marked, found)
-    signature = callables.signature_of(found.function)
+    signature = signature_of(found.function)
     takes_any = signature is None or bool(signature.parameters)
     for name in (f"{found.name}_inputs", *(("inputs",) if takes_any else ())):
         for owner in (found.owner, found.module):
@@ -44,11 +46,6 @@ def find_arguments(request: Request, found: Resolved) -> Arguments:
     )
 
 
-def _marked(function: Any) -> Any:
-    inner, _, _ = callables.unwrap(function)
-    return getattr(function, MARK, getattr(inner, MARK, None))
-
-
 def _evaluate(value: Any, found: Resolved) -> Arguments:
     """Call what is a function; read the result as arguments, or as `(args, kwargs)` where that fits the function."""
     if callable(value) and not hasattr(value, "shape"):
@@ -57,7 +54,7 @@ def _evaluate(value: Any, found: Resolved) -> Arguments:
         return (value,), {}
     if len(value) == 2 and isinstance(value[0], (tuple, list)) and isinstance(value[1], dict):
         args, kwargs = tuple(value[0]), value[1]
-        signature = callables.signature_of(found.function)
+        signature = signature_of(found.function)
         if all(isinstance(name, str) for name in kwargs) and (signature is None or _binds(signature, args, kwargs)):
             return args, kwargs
     return value, {}

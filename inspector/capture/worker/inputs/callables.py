@@ -13,13 +13,12 @@ import numpy as np
 
 from ...protocol.events import Value
 from ...protocol.request import UsageError
-from ..own_jit import jax_jit
 from ..program.avals import spec_text, type_text
 from ..script_objects import attribute, closed_over, is_a
 from . import wrappers
 from .paths import argument_path
 from .resolve import Resolved
-from .wrappers import is_jitted
+from .wrappers import dynamic_arguments, is_jitted, jax_jit, parameter_names
 
 CONCRETE = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
 """Raised where Python wants the value of what is traced; the first for integers and booleans, too."""
@@ -41,22 +40,18 @@ class Traceable(NamedTuple):
     jitted: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    signature: inspect.Signature | None
-    static_positions: frozenset[int]
-    static_names: frozenset[str]
     known_as: Mapping[int, list[str]]
     results: list[str] | None = None
     implicit_jit: str | None = None
 
     def dynamic(self) -> Arguments:
         """The arguments that are traced, in the form in which the compiled function takes them."""
-        args = tuple(arg for index, arg in enumerate(self.args) if index not in self.static_positions)
-        return args, {name: value for name, value in self.kwargs.items() if name not in self.static_names}
+        return dynamic_arguments(self.args, self.kwargs, wrappers.info_of(self.jitted))
 
     def dynamic_names(self) -> list[str]:
         """For each dynamic positional argument the parameter that it is bound to."""
-        names = parameter_names(self.signature, len(self.args))
-        return [name for index, name in enumerate(names) if index not in self.static_positions]
+        names = parameter_names(self.jitted, len(self.args))
+        return list(dynamic_arguments(tuple(names), {}, wrappers.info_of(self.jitted))[0])
 
 
 def trace(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable:
@@ -151,26 +146,16 @@ def _is_number(argument: Any) -> bool:
 
 
 def _traced(jitted: Any, args: tuple[Any, ...], kwargs: dict[str, Any], traced: Any = None) -> Traceable:
-    positions, names = wrappers.static_arguments(jitted)
-    return Traceable(
-        jitted.trace(*args, **kwargs) if traced is None else traced,
-        jitted,
-        args,
-        kwargs,
-        signature_of(jitted),
-        frozenset(position + len(args) if position < 0 else position for position in positions),
-        frozenset(names),
-        {},
-    )
+    return Traceable(jitted.trace(*args, **kwargs) if traced is None else traced, jitted, args, kwargs, {})
 
 
 def _traced_in_wrapper(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Traceable | None:
-    names = parameter_names(signature_of(wrapper), len(args))
-    known_as = wrappers.named_leaves(names, args, kwargs)
+    known_as = wrappers.named_leaves(wrapper, args, kwargs)
     inside = wrappers.traced_inside(wrapper, args, kwargs)
     if inside is None:
         return None
     results = wrappers.named_results(wrapper, inside.args, inside.traced.out_info, known_as)
+    names = parameter_names(wrapper, len(args))
     by_position = _named_by_position(names, (args, kwargs), (inside.args, inside.kwargs), known_as)
     return _traced(*inside)._replace(known_as=known_as | by_position, results=results)
 
@@ -195,7 +180,7 @@ def sharded_constants(call: Traceable, function: Any) -> tuple[Value, ...]:
     held = [
         array for array in call.traced.jaxpr.consts if isinstance(array, jax.Array) and not array.is_fully_replicated
     ]
-    given = zip(parameter_names(call.signature, len(call.args)), call.args, strict=False)
+    given = zip(parameter_names(call.jitted, len(call.args)), call.args, strict=False)
     names = _names_of([("", function), *given], {id(array) for array in held}) if held else {}
     return tuple(
         Value(names.get(id(array), f"constant {number}"), type_text(jax.typeof(array)), spec_text(array.sharding))
@@ -287,25 +272,6 @@ def _is_like_partial(function: Any) -> bool:
     return type(function).__name__ == "Partial" and all(
         hasattr(function, name) for name in ("func", "args", "keywords")
     )
-
-
-def signature_of(function: Any) -> inspect.Signature | None:
-    """The signature, where Python knows one."""
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
-
-
-def parameter_names(signature: inspect.Signature | None, count: int) -> list[str]:
-    """A name for each of `count` positional arguments: `x`, or `args[1]` for the rest that `*args` takes."""
-    positional: list[str] = []
-    for parameter in signature.parameters.values() if signature else ():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            positional += [f"{parameter.name}[{index}]" for index in range(max(0, count - len(positional)))]
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            positional.append(parameter.name)
-    return (positional + [f"arg{index}" for index in range(len(positional), count)])[:count]
 
 
 def _is_data(argument: Any) -> bool:

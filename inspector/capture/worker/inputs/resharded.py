@@ -11,9 +11,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from ...protocol.events import Value
 from ...protocol.request import UsageError
-from ..own_jit import jax_jit
 from . import callables, wrappers
 from .callables import Arguments, Traceable
+from .wrappers import jax_jit
 
 KEPT = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "keep_unused", "inline")
 """Options of a jit that stay where it is made again with other shardings."""

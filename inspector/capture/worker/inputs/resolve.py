@@ -103,7 +103,8 @@ def look_up(module: ModuleType, place: str, dotted: str) -> Resolved:
             value = getattr(owner, name)
         except AttributeError:
             where = place if owner is module else f"{type(owner).__name__} in {place}"
-            raise UsageError(f"{where} has no {name!r}", _hint(name, owner, place)) from None
+            hint = _similar(name, owner) or _local(name, owner, place) or _suggest(name, owner)
+            raise UsageError(f"{where} has no {name!r}", hint) from None
     if not callable(value):
         raise UsageError(
             f"{dotted} in {place} is not a function but of type {type(value).__name__}", _suggest("", owner)
@@ -171,10 +172,6 @@ def package_root(path: Path) -> Path:
     return folder
 
 
-def _hint(name: str, owner: Any, place: str) -> str | None:
-    return _similar(name, owner) or _local(name, owner, place) or _suggest(name, owner)
-
-
 def _suggest(name: str, owner: Any) -> str | None:
     if near := _similar(name, owner):
         return near
@@ -190,17 +187,15 @@ def _similar(name: str, owner: Any) -> str | None:
 
 def _local(name: str, owner: Any, place: str) -> str | None:
     """Return the function of the script that has a variable, or another function, of this name; None without one."""
-    functions = _own(owner) if isinstance(owner, ModuleType) else [owner]
+    functions = [owner]
+    if isinstance(owner, ModuleType):
+        functions = [value for value in vars(owner).values() if _module_of(value) == owner.__name__]
     codes = (getattr(inspect.unwrap(each), "__code__", None) for each in functions if callable(each))
     holding = (code for code in codes if code is not None and name in (*code.co_varnames, *code.co_cellvars))
     held_by = next((code.co_name for code in holding if name not in code.co_varnames[: code.co_argcount]), None)
     if held_by is None:
         return None
     return f"it is local to {held_by}, which the script has to call: shardscope {place}:{name}"
-
-
-def _own(module: ModuleType) -> list[Any]:
-    return [value for value in vars(module).values() if _module_of(value) == module.__name__]
 
 
 def _module_of(value: Any) -> Any:

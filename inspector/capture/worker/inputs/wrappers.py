@@ -8,6 +8,7 @@ functions of `jax._src.pjit` that are put there, and the private attribute in wh
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -18,8 +19,19 @@ import numpy as np
 from jax._src import pjit
 
 from ...protocol.events import UPDATED
-from ..own_jit import jax_jit
 from .paths import path_text, without_only_indices
+
+jax_jit: Any = getattr(sys.modules.get("jax._src.api"), "jit", jax.jit)
+"""JAX's own: a script may have put something else in its place, such as a function that measures."""
+
+UNOPTIMIZED = {"xla_backend_optimization_level": 0}
+"""Most of the time to compile for CPUs is LLVM's, and a program that runs twice does not win it back."""
+
+
+def compiled_quickly(lowered: Any) -> Any:
+    """The executable of a lowered program that runs once or twice."""
+    return lowered.compile(compiler_options=UNOPTIMIZED if jax.default_backend() == "cpu" else None)
+
 
 MAX_DEPTH = 24
 """Attributes and items, one in another, through which the arrays of an argument are named."""
@@ -49,7 +61,8 @@ class _ReachedError(BaseException):
 
 def is_wrapper(function: Any) -> bool:
     """Return whether a callable lowers itself, and is not JAX's own."""
-    return not is_jitted(function) and callable(getattr(function, "lower", None))
+    is_class = isinstance(function, type)
+    return not is_class and not is_jitted(function) and callable(getattr(function, "lower", None))
 
 
 def traced_inside(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Inside | None:
@@ -106,10 +119,30 @@ def _is_object(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] not in ("builtins", "collections", "jax", "jaxlib", "numpy")
 
 
-def named_leaves(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, list[str]]:
-    """The paths at which each array of the arguments is found, `model.layers[0].kernel`, by its id, in their order."""
+def signature_of(function: Any) -> inspect.Signature | None:
+    """The signature, where Python knows one."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def parameter_names(function: Any, count: int) -> list[str]:
+    """A name for each of `count` positional arguments: `x`, or `args[1]` for the rest that `*args` takes."""
+    signature = signature_of(function)
+    positional: list[str] = []
+    for parameter in signature.parameters.values() if signature else ():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += [f"{parameter.name}[{index}]" for index in range(max(0, count - len(positional)))]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            positional.append(parameter.name)
+    return (positional + [f"arg{index}" for index in range(len(positional), count)])[:count]
+
+
+def named_leaves(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, list[str]]:
+    """The paths at which each array of a call is found, `model.layers[0].kernel`, by its id, in their order."""
     found: dict[int, list[str]] = {}
-    for name, argument in (*zip(names, args, strict=True), *kwargs.items()):
+    for name, argument in (*zip(parameter_names(function, len(args)), args, strict=True), *kwargs.items()):
         for path, leaf in _arrays(argument, name, set(), 0):
             found.setdefault(id(leaf), []).append(path)
     return found
@@ -187,7 +220,7 @@ FIELDS = ("static_argnums", "static_argnames", "in_shardings_treedef", "in_shard
 
 def probe() -> str | None:
     """Return what cannot be known with this version of JAX because an attribute has moved."""
-    info = getattr(jax_jit(lambda: None), ATTRIBUTE, None)
+    info = info_of(jax_jit(lambda: None))
     missing = [name for name in FIELDS if not hasattr(info, name)]
     if not missing:
         return None
@@ -200,10 +233,19 @@ def is_jitted(function: Any) -> bool:
     return isinstance(function, type(jax_jit(lambda: None)))
 
 
-def static_arguments(jitted: Any) -> tuple[list[int], list[str]]:
-    """Positions and names of the static arguments; none where JAX does not tell."""
-    info = getattr(jitted, ATTRIBUTE, None)
-    return list(getattr(info, "static_argnums", None) or ()), list(getattr(info, "static_argnames", None) or ())
+def info_of(jitted: Any) -> Any:
+    """Return what JAX keeps of the options of a jit; None where it does not."""
+    return getattr(jitted, ATTRIBUTE, None)
+
+
+def dynamic_arguments(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], jit_info: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that are traced: not those that are static."""
+    positions = frozenset(getattr(jit_info, "static_argnums", None) or ())
+    names = frozenset(getattr(jit_info, "static_argnames", None) or ())
+    dynamic = (arg for index, arg in enumerate(args) if index not in positions and index - len(args) not in positions)
+    return tuple(dynamic), {name: value for name, value in kwargs.items() if name not in names}
 
 
 def requested(jitted: Any, what: str) -> tuple[Any, list[Any]] | None:
@@ -212,7 +254,7 @@ def requested(jitted: Any, what: str) -> tuple[Any, list[Any]] | None:
     None for nothing. The tree itself is not made: what a class of the script makes of its fields may not take shardings
     in their places.
     """
-    info = getattr(jitted, ATTRIBUTE, None)
+    info = info_of(jitted)
     tree = getattr(info, f"{what}_treedef", None)
     leaves = getattr(info, f"{what}_leaves", None)
     if tree is None or leaves is None:

@@ -25,8 +25,7 @@ from .. import failures
 from ..channel import error_text
 from ..inputs import arg_spec, callables
 from ..inputs.paths import path_text
-from ..inputs.wrappers import is_jitted
-from ..own_jit import jax_jit
+from ..inputs.wrappers import is_jitted, jax_jit, parameter_names
 from ..program.avals import is_ref
 
 Vjp = Callable[..., Any]
@@ -262,7 +261,8 @@ class Named(NamedTuple):
 
 def named(function: Any, caller: Any, count: int) -> Named:
     """The names of a derivative of so many arguments, which `caller`, a frame of `jax.grad`, takes."""
-    return Named(_name(function, caller), _names(caller, count), *_place(caller))
+    name = getattr(caller.f_locals.get("fun", function), "__name__", "the function")
+    return Named(str(name), _names(caller, count), *_place(caller))
 
 
 def _names(caller: Any, count: int) -> list[str]:
@@ -270,14 +270,10 @@ def _names(caller: Any, count: int) -> list[str]:
     code = getattr(function, "__code__", None)
     is_wrapper = code is not None and failures.is_library(code.co_filename)  # its own names mean nothing to the user
     is_known = callable(function) and not is_wrapper
-    names = callables.parameter_names(callables.signature_of(function), 64) if is_known else []
+    names = parameter_names(function, 64) if is_known else []
     numbers = (argnums,) if isinstance(argnums, int) else argnums or range(count)
     known = [names[number] if 0 <= number < len(names) else f"argument {number}" for number in numbers]
     return known if len(known) == count else [f"argument {number}" for number in range(count)]
-
-
-def _name(function: Any, caller: Any) -> str:
-    return str(getattr(caller.f_locals.get("fun", function), "__name__", "the function"))
 
 
 def _place(caller: Any) -> tuple[str | None, int]:

@@ -14,7 +14,7 @@ import numpy as np
 from ...protocol import values
 from ...protocol.memory import available_bytes
 from ...protocol.values import Compared, Difference, Probe, Shard, part_text
-from ..own_jit import compiled_quickly, jax_jit
+from ..inputs.wrappers import compiled_quickly, jax_jit
 from ..program.avals import type_text
 from ..program.compiled import compiled_shardings
 from . import live

@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from ...protocol.values import Summaries, Summary
-from ..own_jit import compiled_quickly, jax_jit
+from ..inputs.wrappers import compiled_quickly, jax_jit
 from ..program.jaxpr_facts import Table
 from ..program.structure import bodies, line_of, opened
 from . import live

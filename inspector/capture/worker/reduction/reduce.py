@@ -26,7 +26,7 @@ from ..case import write_case
 from ..inputs.arg_spec import MAX_INTEGER, is_abstract
 from ..inputs.callables import Arguments
 from ..inputs.resharded import spec_of
-from ..own_jit import jax_jit
+from ..inputs.wrappers import jax_jit
 from ..program.avals import type_text
 from ..program.compiled import TracedProgram
 from ..simulated.topology import Topology

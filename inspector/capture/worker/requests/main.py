@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 
 from .. import modules
 from ..channel import die_with_parent
-from .candidates import Candidate, Requests
+from .candidates import Requests
 from .lowered import Change, Lowered, spec_in
 from .price import Price, Pricing
 from .search import Point, Search
@@ -71,7 +71,15 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
     found.sort(key=lambda pair: (pair[1].bytes, pair[0].is_removal, len(pair[0].changes)))
     return {
         "today": today._asdict(),
-        "candidates": [_written(requests, each, price) for each, price in found],
+        "candidates": [
+            {
+                "kind": each.kind,
+                "changes": [_change(requests, change) for change in each.changes],
+                "price": price.bytes,
+                "flops": price.flops,
+            }
+            for each, price in found
+        ],
     }
 
 
@@ -81,11 +89,6 @@ def _is_allowed(price: Price, today: Price) -> bool:
         and price.arguments + price.results <= (today.arguments + today.results) * (1 + MAX_MORE["held"])
         and price.flops <= today.flops * (1 + MAX_MORE["flops"])
     )
-
-
-def _written(requests: Requests, candidate: Candidate, price: Price) -> dict[str, Any]:
-    changes = [_change(requests, each) for each in candidate.changes]
-    return {"kind": candidate.kind, "changes": changes, "price": price.bytes, "flops": price.flops}
 
 
 def _change(requests: Requests, change: Change) -> dict[str, Any]:

@@ -19,11 +19,12 @@ from jax._src import config
 
 from ...protocol.trace import Place, ProgramArgument
 from .. import failures
+from ..inputs.wrappers import dynamic_arguments
 from ..program.avals import key_of, spec_text, type_text
 from ..script_objects import closed_over
 from ..subject import meshes_in_context
 from .lowering import Lowering
-from .wrapped import dynamic_arguments, place_of
+from .wrapped import place_of
 
 
 def names_of(lowering: Lowering) -> tuple[list[str], list[str]]:

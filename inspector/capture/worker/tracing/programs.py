@@ -123,7 +123,8 @@ def describe(
     internal = not lowering.is_earlier and (
         source is None or (failures.is_part_of_jax(source.file) and not lowering.is_jitted_by_user)
     )
-    text = None if executable is None else _text(executable)
+    loaded = getattr(executable, "xla_executable", executable)
+    text = None if loaded is None else "\n\n".join(module.to_string() for module in loaded.hlo_modules())
     among = None if computation is None else shared(computation)
     is_wanted = among is not None or (text is not None and (not internal or _may_communicate(text)))
     if is_wanted and not lowering.captured:
@@ -145,7 +146,7 @@ def describe(
         tuple(sorted(lowering.caller.get("kwargs", {}))),
         not internal and lowering.caller.get("") == "call_impl_cache_miss",
         context_axes(arguments),
-        len(ids) if ids else _device_count(executable),
+        len(ids) or (0 if loaded is None else len(loaded.local_devices())),
         round(lowering.seconds, 6),
         round(lowering.compile_seconds, 6),
         lowering.cached,
@@ -288,16 +289,6 @@ def _module(file: str) -> ModuleType:
     unknown = ModuleType("unknown")
     unknown.__file__ = file or None
     return unknown
-
-
-def _text(executable: Any) -> str:
-    loaded = getattr(executable, "xla_executable", executable)
-    return "\n\n".join(module.to_string() for module in loaded.hlo_modules())
-
-
-def _device_count(executable: Any) -> int:
-    loaded = getattr(executable, "xla_executable", executable)
-    return len(loaded.local_devices()) if loaded is not None else 0
 
 
 class Shared(NamedTuple):

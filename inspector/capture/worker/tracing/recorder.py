@@ -34,11 +34,6 @@ class _State(threading.local):
     compiling: list[Lowering] = field(default_factory=list)
 
 
-def _is_mapped(function: Any) -> bool:
-    """Return whether a function is the one that `pmap` makes of the user's."""
-    return getattr(function, "__module__", "") == "jax._src.pmap"
-
-
 class Recorder:
     """Records into a folder of `trace`, from the first program on."""
 
@@ -117,7 +112,9 @@ class Recorder:
             arguments = dict(signature.bind(*args, **kwargs).arguments)
             caller = caller_of(sys._getframe(2))
             lowering = Lowering(truth, arguments, seconds, caller)
-            if (function := caller.get("fun")) is not None and (not is_internal(function) or _is_mapped(function)):
+            function = caller.get("fun")
+            is_of_pmap = getattr(function, "__module__", "") == "jax._src.pmap"
+            if function is not None and (not is_internal(function) or is_of_pmap):
                 lowering.wrapped = programs().find_wrapped(sys._getframe(2), caller)
             lowering.is_jitted_by_user = function is not None and is_jitted_by_user(sys._getframe(2), function)
             setattr(computation, self._attribute, lowering)
@@ -191,7 +188,9 @@ class Recorder:
         """A program is called, and not through C++; one that was compiled earlier is recorded then."""
         if self._is_idle:
             return
-        if self._recording.calls.number(replicated) is None and not self._is_alone(replicated):
+        # Of a program that is alone, the module was compiled before the program was known.
+        is_alone = any(each is replicated.xla_executable for each in self._alone)
+        if self._recording.calls.number(replicated) is None and not is_alone:
             with self._own_work():
                 lowering = Lowering(None, {"fun_name": plain_name(replicated.name)}, 0.0, {}, is_earlier=True)
                 self._recording.begin(lowering, None, self.hit_cache)
@@ -218,10 +217,6 @@ class Recorder:
             with self._own_work():
                 self._recording.transfers.put(value, device)
 
-    def _is_alone(self, replicated: Any) -> bool:
-        """True if its module was compiled before its program was known."""
-        return any(each is replicated.xla_executable for each in self._alone)
-
     @contextmanager
     def _own_work(self) -> Iterator[None]:
         """Mark what happens here as no work of the script's; errors are reported and go no further."""
@@ -231,14 +226,11 @@ class Recorder:
             with self._lock:
                 yield
         except Exception as error:
-            self._excuse(error)
+            text = f"a program is not recorded: {type(error).__name__}: {error}"
+            self._recording.files.write(Message("warning", text, "run", failures.line_being_run()))
         finally:
             self._state.busy = False
             self._recording.listing += time.thread_time() - started
-
-    def _excuse(self, error: Exception) -> None:
-        text = f"a program is not recorded: {type(error).__name__}: {error}"
-        self._recording.files.write(Message("warning", text, "run", failures.line_being_run()))
 
     def _tell_end_of_script(self) -> None:
         self._recording.files.write(ScriptEnded(self._recording.steps.stopped))

@@ -17,6 +17,9 @@ import jax
 
 from ...protocol.trace import Place
 from .. import failures
+from ..inputs import keras_variables, wrappers
+from ..inputs.paths import argument_path, has_bare_names, result_path
+from ..inputs.wrappers import dynamic_arguments, parameter_names
 from ..script_objects import closed_over
 
 MAX_CLOSURES = 4
@@ -64,7 +67,7 @@ def wrapper_on_stack(frame: FrameType | None) -> tuple[Any, tuple[Any, ...], dic
             if not failures.is_library(file):
                 return None
             names = frame.f_locals
-            found = next((value for value in names.values() if _is_wrapper(value)), None)
+            found = next((value for value in names.values() if wrappers.is_wrapper(value)), None)
             if found is not None and isinstance(names.get("args"), tuple):
                 return found, names["args"], dict(names.get("kwargs") or {})
         frame = frame.f_back
@@ -90,17 +93,13 @@ def _mapped(function: Any, frame: FrameType | None) -> Wrapped | None:
 
 def _mapped_arguments(function: Any, frame: FrameType | None) -> list[str]:
     """Return the user's name of each array given to a mapped function, from the frame of the call; none without one."""
-    from ..inputs import wrappers
-    from ..inputs.callables import parameter_names, signature_of
-
     for _ in range(MAX_DEPTH):
         if frame is None:
             return []
         given = frame.f_locals
         flat = next((given[name] for name in FLAT if name in given), None)
         if frame.f_code.co_filename.endswith(PMAP) and flat is not None:
-            names = parameter_names(signature_of(function), len(given["args"]))
-            known_as = wrappers.named_leaves(names, given["args"], given["kwargs"])
+            known_as = wrappers.named_leaves(function, given["args"], given["kwargs"])
             return [known_as.get(id(leaf), [""])[0] for leaf in flat]
         frame = frame.f_back
     return []
@@ -111,10 +110,6 @@ def _with_better_names(caller: Mapping[str, Any]) -> Wrapped | None:
 
     None where JAX's names are as good.
     """
-    from ..inputs import keras_variables
-    from ..inputs.callables import parameter_names, signature_of
-    from ..inputs.paths import argument_path, has_bare_names, result_path
-
     args, info = caller.get("args", ()), caller.get("jit_info")
     try:
         given = jax.tree_util.tree_flatten_with_path(dynamic_arguments(args, caller.get("kwargs", {}), info))[0]
@@ -125,7 +120,7 @@ def _with_better_names(caller: Mapping[str, Any]) -> Wrapped | None:
         results = jax.tree_util.tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]
     except Exception:  # of a class of the script, or as JAX has it: the names are JAX's
         return None
-    named = tuple(parameter_names(signature_of(caller.get("fun")), len(args)))
+    named = tuple(parameter_names(caller.get("fun"), len(args)))
     names = list(dynamic_arguments(named, {}, info)[0])
     before = [argument_path(path, names) for path, _ in given], [result_path(path) for path, _ in results]
     after = keras_variables.with_variables(
@@ -140,17 +135,8 @@ def _results_of(caller: Mapping[str, Any], count: int) -> list[Any]:
     return found if len(found) == count else [None] * count
 
 
-def _is_wrapper(value: Any) -> bool:
-    from ..inputs import wrappers  # not above: only calls from libraries need it
-
-    return not isinstance(value, type) and wrappers.is_wrapper(value)
-
-
 def _wrapped(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any], caller: Mapping[str, Any]) -> Wrapped:
-    from ..inputs import wrappers
-    from ..inputs.callables import parameter_names, signature_of
-
-    known_as = wrappers.named_leaves(parameter_names(signature_of(wrapper), len(args)), args, kwargs)
+    known_as = wrappers.named_leaves(wrapper, args, kwargs)
     dynamic = dynamic_arguments(caller.get("args", ()), caller.get("kwargs", {}), caller.get("jit_info"))
     names = [(known_as.get(id(leaf)) or [""])[0] for leaf in jax.tree.leaves(dynamic)]
     tree = getattr(caller.get("p"), "out_tree", None)
@@ -184,13 +170,3 @@ def _unwrapped(function: Any) -> Any:
         return inspect.unwrap(function, stop=lambda each: isinstance(each, functools.partial))
     except ValueError:
         return None
-
-
-def dynamic_arguments(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any], jit_info: Any
-) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """The arguments that are traced: not those that are static."""
-    positions = frozenset(getattr(jit_info, "static_argnums", None) or ())
-    names = frozenset(getattr(jit_info, "static_argnames", None) or ())
-    dynamic = (arg for index, arg in enumerate(args) if index not in positions and index - len(args) not in positions)
-    return tuple(dynamic), {name: value for name, value in kwargs.items() if name not in names}
