@@ -14,6 +14,7 @@ from shardscope.inspector.capture.attempt import Attempt
 from shardscope.inspector.capture.endings import Ending
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.events import Devices, Failure
+from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.protocol.workspace import DUMP
 from shardscope.inspector.capture.warm import TOO_LATE
 from shardscope.inspector.capture.worker import failures, main
@@ -37,7 +38,7 @@ def sent(error: BaseException, devices: int, chosen: int, target: str = "cpu") -
     channel = Sent()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "device_count", lambda: devices)
-        main._send_failure(error, channel, target, chosen)  # type: ignore[arg-type]
+        main._send_failure(error, channel, Request("", chosen=chosen, target=target))  # type: ignore[arg-type]
     return channel.events
 
 

@@ -215,7 +215,7 @@ def _is_mesh(value: Any) -> bool:
 def _described(mesh: Any, name: str | None) -> events.Mesh:
     types: Any = getattr(mesh, "axis_types", None) or ("Auto",) * len(mesh.axis_names)
     axes = tuple(
-        events.MeshAxis(str(axis), int(mesh.shape[axis]), getattr(kind, "name", str(kind)).lower())
+        events.MeshAxis(str(axis), int(mesh.shape[axis]), getattr(kind, "name", kind).lower())
         for axis, kind in zip(mesh.axis_names, types, strict=True)
     )
     ids = range(mesh.size) if isinstance(mesh, AbstractMesh) else mesh.device_ids.flat
