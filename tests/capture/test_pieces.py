@@ -36,7 +36,6 @@ from shardscope.inspector.capture.worker.probes.gradients import _place
 from shardscope.inspector.capture.worker.probes.partial import REDUCTIONS, _reduction
 from shardscope.inspector.capture.worker.script_trial import _facts, _Values
 from shardscope.inspector.capture.worker.tracing import hooks
-from shardscope.inspector.capture.worker.tracing.programs import _device_count
 from shardscope.inspector.capture.worker.tracing.recorder import Recorder
 from shardscope.inspector.capture.worker.tracing.transfers import Transfers
 
@@ -276,14 +275,6 @@ def test_arrays_that_are_put_elsewhere() -> None:
     assert all((each.most, each.received, each.pairs) == (48, 48, ()) for each in last.values())
     assert [each.calls for each in written if each.number == 0] == [1, 2, 4, 5]
     assert all(each.call is not None and each.call.file == __file__ for each in written)
-
-
-def test_devices_of_an_executable() -> None:
-    """Of one that JAX wraps, of one that is loaded, and of none."""
-    compiled = jax.jit(jnp.sin).lower(1.0).compile()
-    assert _device_count(compiled._executable) == 1
-    assert _device_count(compiled.runtime_executable()) == 1
-    assert _device_count(SimpleNamespace(xla_executable=None)) == 0
 
 
 @pytest.mark.parametrize("size", [1, 127, 128, 300, 16_384, 70_000])
