@@ -294,7 +294,7 @@ CEILINGS = {
     "inspector/variance": 490,
     "parsers": 8250,
     "shardscope": 3835,
-    "tui": 7206,
+    "tui": 7166,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
 

@@ -9,20 +9,17 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, ClassVar
 
-from textual import work
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
 
-from ..inspector.capture.model import Capture, CaptureError
+from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import CaptureHandle
 from ..inspector.diff.diff import Diff, diff
 from ..inspector.findings.kept import kept
 from ..inspector.findings.policy import EVERYTHING, Policy
-from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
-from ..inspector.render.printable import printable
 from ..inspector.report import Report
 from ..inspector.trace_errors.explain import explained_or_tried
 from ..inspector.traces.ranks import RankComparison
@@ -87,17 +84,17 @@ def show_targets(captures: Sequence[CaptureHandle], policy: Policy = EVERYTHING)
 
 def show_diff(found: Diff) -> None:
     """Show what differs, and the texts of both sides, until the user leaves."""
-    DiffApp(found).run()
+    ScreenApp(DiffScreen, found).run()
 
 
 def show_trace(trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHING) -> None:
     """Show the programs of a trace, and the report of any of them, until the user leaves."""
-    TraceApp(trace, captures_of, policy).run()
+    ScreenApp(TraceScreen, trace, captures_of, policy).run()
 
 
 def show_ranks(trace: Trace, found: RankComparison) -> None:
     """Show where the processes of a run differ, until the user leaves."""
-    RanksApp(trace, found).run()
+    ScreenApp(RanksScreen, trace, found).run()
 
 
 class ThemedApp(App[None]):
@@ -132,33 +129,11 @@ class ThemedApp(App[None]):
         return variables(self.current_theme)
 
 
-class DiffApp(ThemedApp):
-    """One screen over one diff."""
+class ScreenApp(ThemedApp):
+    """One screen, over what it is made of."""
 
-    def __init__(self, found: Diff) -> None:
-        self._found = found
-        super().__init__()
-
-    def get_default_screen(self) -> Screen[None]:
-        return DiffScreen(self._found)
-
-
-class TraceApp(ThemedApp):
-    """The list of a trace, and over it the screen of one capture at a time."""
-
-    def __init__(self, trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHING) -> None:
-        self._screen = partial(TraceScreen, trace, captures_of, policy)
-        super().__init__()
-
-    def get_default_screen(self) -> Screen[None]:
-        return self._screen()
-
-
-class RanksApp(ThemedApp):
-    """One screen over the differences between processes."""
-
-    def __init__(self, trace: Trace, found: RankComparison) -> None:
-        self._screen = partial(RanksScreen, trace, found)
+    def __init__(self, screen: Callable[..., Screen[None]], *shown: object) -> None:
+        self._screen = partial(screen, *shown)
         super().__init__()
 
     def get_default_screen(self) -> Screen[None]:
@@ -221,16 +196,9 @@ class ShardscopeApp(ThemedApp):
 
     def action_diff(self) -> None:
         """Show what differs between the first target and the one that is shown, else the second."""
-        self._diff(self.feeds[0].latest, self.feeds[self._shown or 1].latest)
-
-    @work(thread=True, exclusive=True, description="comparing targets")
-    def _diff(self, before: Program, after: Program) -> None:
-        try:
-            found = diff(inspect(before, self._policy), inspect(after, self._policy))
-        except CaptureError as error:  # one of them has not come so far
-            self.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
-            return
-        self.call_from_thread(self.push_screen, DiffScreen(found))
+        programs = (self.feeds[0].latest, self.feeds[self._shown or 1].latest)
+        if isinstance(self.screen, MainScreen):
+            self.screen.show_diff(lambda: diff(*(inspect(program, self._policy) for program in programs)))
 
 
 def _mode(number: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from textual import on, work
@@ -13,12 +13,14 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from ..inspector.capture.model import CaptureError
 from ..inspector.diff.diff import Change, ChangeKind, Diff
 from ..inspector.diff.headline import headline
 from ..inspector.diff.node_matching import Facing
 from ..inspector.diff.surroundings import around
 from ..inspector.diff.wording import SIGNS
 from ..inspector.ir.languages import LANGUAGES
+from ..inspector.render.printable import printable
 from ..inspector.render.table import Column, Table, plain_text
 from ..inspector.render.tables.comparison import screen_tables
 from ..inspector.units import plural
@@ -176,6 +178,20 @@ class DiffScreen(PromptedScreen):
         found = self._found
         counts = " → ".join(plural(side.count, "collective") for side in (found.before, found.after))
         return Content(f"{found.after.stage}: {counts}; the same on both sides: {found.same}")
+
+
+class ComparingScreen(PromptedScreen):
+    """A screen that can show a diff over itself."""
+
+    @work(thread=True, exclusive=True, group="compare", description="comparing")
+    def show_diff(self, make: Callable[[], Diff]) -> None:
+        """Show what differs, or the reason why it cannot be told, as of a capture that has not come so far."""
+        try:
+            screen = DiffScreen(make())
+        except CaptureError as error:
+            self.app.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
+        else:
+            self.app.call_from_thread(self.app.push_screen, screen)
 
 
 def _marks(lines: Mapping[int, Facing]) -> dict[int, Mark]:

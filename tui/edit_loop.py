@@ -28,10 +28,6 @@ Identity = tuple[int, int, int]
 """The time of the last change in nanoseconds, the inode, and the size of a file; of a folder, its inode."""
 
 
-class CannotApplyError(Exception):
-    """A fix that cannot be tried, and why."""
-
-
 @dataclass
 class EditLoop:
     """The request that is made again; `watch` makes it as soon as a file is saved. `began` is when it was last made.
@@ -97,20 +93,17 @@ class EditLoop:
         """Show the effect of a fix, made in a copy of the source.
 
         Raises:
-            CannotApplyError: there is no such edit, or the program with it cannot be captured.
+            CaptureError: there is no such edit, or the program with it cannot be captured.
         """
         fix = finding.proposal
         if fix is None:
-            raise CannotApplyError("the fix of this finding is not an edit")
+            raise CaptureError("the fix of this finding is not an edit")
         capture = captured_with(report.program, self.request, fix.edits)
         if capture is None:
-            raise CannotApplyError("the source is missing, or differs from what was captured")
+            raise CaptureError("the source is missing, or differs from what was captured")
         if capture.failure is not None:
-            raise CannotApplyError(f"with the fix, the program stops: {capture.failure.message}")
-        try:
-            return diff(report, inspect(capture, policy))
-        except CaptureError as error:
-            raise CannotApplyError(str(error)) from error
+            raise CaptureError(f"with the fix, the program stops: {capture.failure.message}")
+        return diff(report, inspect(capture, policy))
 
 
 def files_of(report: Report) -> Sequence[str]:

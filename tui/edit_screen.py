@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from textual import on, work
@@ -20,11 +21,10 @@ from ..inspector.render.printable import printable
 from ..inspector.report import Finding, Report
 from ..inspector.selection.selection import Selection
 from .copying import LINE, copies, whole_text
-from .diff_screen import DiffScreen
-from .edit_loop import PERIOD_S, CannotApplyError, EditLoop, files_of
+from .diff_screen import ComparingScreen
+from .edit_loop import PERIOD_S, EditLoop, files_of
 from .entry_details import Selected
 from .feed import Feed
-from .prompt import PromptedScreen
 from .reading_screen import ChoiceScreen, ReadingScreen
 from .suggest_screen import SuggestScreen
 from .text_view import TextView
@@ -35,7 +35,7 @@ LONGEST_S = 3600.0
 NO_REQUEST = "Only functions and scripts can be captured again."
 
 
-class EditScreen(PromptedScreen):
+class EditScreen(ComparingScreen):
     """A screen over a capture that may be made again."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -153,22 +153,13 @@ class EditScreen(PromptedScreen):
         """Show what differs from the run before; else what the application can compare."""
         if self._run_before is not None and self.report is not None:
             self.app.clear_notifications()
-            self._compare(self._run_before, self.report)
+            self.show_diff(partial(diff, self._run_before, self.report))
         elif self.app.check_action("diff", ()):
             await self.run_action("app.diff")
         elif self.rerunning:
             self.notify("The rerun goes on; there is nothing to compare with before it has ended.")
         else:
             self.notify("There is no other run to compare with: r captures again." if self._edit_loop else NO_REQUEST)
-
-    @work(thread=True, exclusive=True, group="compare", description="comparing")
-    def _compare(self, before: Report, after: Report) -> None:
-        try:
-            screen = DiffScreen(diff(before, after))
-        except CaptureError as error:
-            self.app.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
-        else:
-            self.app.call_from_thread(self.app.push_screen, screen)
 
     def action_suggest(self) -> None:
         """Search for other shardings of the program."""
@@ -237,14 +228,11 @@ class EditScreen(PromptedScreen):
             return
         words = f"Capturing with the fix of {finding.rule} in a copy of the source …"
         self.notify(words, timeout=LONGEST_S)
-        self._apply_in_copy(self._edit_loop, report, finding)
+        loop, policy = self._edit_loop, self._policy
 
-    @work(thread=True, exclusive=True, group="apply", description="applying a fix")
-    def _apply_in_copy(self, loop: EditLoop, report: Report, finding: Finding) -> None:
-        try:
-            found: Diff = loop.with_fix(report, finding, self._policy)
+        def applied() -> Diff:
+            found = loop.with_fix(report, finding, policy)
             self.app.call_from_thread(self.app.clear_notifications)
-        except CannotApplyError as error:
-            self.app.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
-        else:
-            self.app.call_from_thread(self.app.push_screen, DiffScreen(found))
+            return found
+
+        self.show_diff(applied)

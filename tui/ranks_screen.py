@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -15,17 +15,15 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ..inspector.capture.file import load
-from ..inspector.capture.model import CaptureError
-from ..inspector.diff.diff import diff
+from ..inspector.diff.diff import Diff, diff
 from ..inspector.ir.program import Program, file_on_disk
 from ..inspector.pipeline import inspect
-from ..inspector.render.printable import printable
 from ..inspector.render.table import Column, count_cell
 from ..inspector.render.tables.traces import headline_parts, outcome, ranks_summary
 from ..inspector.report import file_and_line
 from ..inspector.traces.ranks import Divergence, RankComparison, Side, ranks_text
 from ..inspector.traces.trace import Trace
-from .diff_screen import DiffPane, DiffScreen
+from .diff_screen import ComparingScreen, DiffPane
 from .highlight import of_python
 from .key_footer import KeyFooter
 from .painted import Row, data, folded
@@ -51,7 +49,7 @@ MAX_NOTES = 4
 """Lines about all of them."""
 
 
-class RanksScreen(PromptedScreen):
+class RanksScreen(ComparingScreen):
     """The texts are those of the files on disk, as the processes have just run them."""
 
     # Textual does not declare this as a class variable.
@@ -116,20 +114,8 @@ class RanksScreen(PromptedScreen):
         if shown is None or any(side.program is None or side.program.path is None for side in shown):
             self.notify("Only one of these groups has a program of its own.", severity="warning")
             return
-        self._compare([(side.ranks, side.program.path) for side in shown if side.program and side.program.path])
-
-    @work(thread=True, exclusive=True, description="comparing programs")
-    def _compare(self, programs: Sequence[tuple[tuple[int, ...], Path]]) -> None:
-        try:
-            found = diff(*(inspect(Program(load(path))) for _, path in programs))
-        except CaptureError as error:
-            self.app.call_from_thread(self.notify, printable(str(error)), severity="warning", markup=False)
-            return
-        before, after = (
-            replace(side, title=f"{ranks_text(ranks)}: {side.title}")
-            for side, (ranks, _) in zip((found.before, found.after), programs, strict=True)
-        )
-        self.app.call_from_thread(self.app.push_screen, DiffScreen(replace(found, before=before, after=after)))
+        programs = [(side.ranks, side.program.path) for side in shown if side.program and side.program.path]
+        self.show_diff(lambda: _diff(programs))
 
     @on(RowTable.Moved)
     def _moved(self) -> None:
@@ -174,6 +160,15 @@ class RanksScreen(PromptedScreen):
         if selected is not None:
             lines += _sides(selected.sides, self._shown or (), width)
         self.query_one("#ranks-sides", Static).update(Content("\n").join(lines))
+
+
+def _diff(programs: Sequence[tuple[tuple[int, ...], Path]]) -> Diff:
+    found = diff(*(inspect(Program(load(path))) for _, path in programs))
+    before, after = (
+        replace(side, title=f"{ranks_text(ranks)}: {side.title}")
+        for side, (ranks, _) in zip((found.before, found.after), programs, strict=True)
+    )
+    return replace(found, before=before, after=after)
 
 
 def _row(number: int, found: Divergence) -> Row:

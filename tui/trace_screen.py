@@ -67,7 +67,7 @@ class TraceScreen(PromptedScreen):
         self._feeds: dict[int, Feed] = {}
 
     def compose(self) -> ComposeResult:
-        yield Static(data(trace_headline(self._trace).plain, "bold"), id="trace-trace_headline")
+        yield Static(data(trace_headline(self._trace).plain, "bold"), id="trace-headline")
         with Vertical():
             yield RowTable(columns_of(self._table), id="trace-table")
         yield Static(id="trace-details", classes="summary")

@@ -20,8 +20,9 @@ from shardscope.inspector.render.tables.traces import outcome
 from shardscope.inspector.traces.ranks import RankWatch, compare_ranks, first_other_call, ranks_text
 from shardscope.inspector.traces.read import read_trace
 from shardscope.inspector.traces.trace import Process, Program, Trace
-from shardscope.tui.app import RanksApp
+from shardscope.tui.app import ScreenApp
 from shardscope.tui.diff_screen import DiffScreen
+from shardscope.tui.ranks_screen import RanksScreen
 from shardscope.tui.text_view import TextView
 
 from tests.inspector.test_html import Page, assert_ours
@@ -129,7 +130,7 @@ def _shown(views: list[TextView]) -> list[str | None]:
 async def test_the_screen_shows_both_lines_and_compares_the_programs(trace: Trace) -> None:
     found = compare_ranks(trace, 2)
     lines = (HERE / "diverging.py").read_text().splitlines()
-    app = RanksApp(trace, found)
+    app = ScreenApp(RanksScreen, trace, found)
     async with app.run_test(size=(120, 40)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: f"{len(found.divergences)} differences between ranks 0–1" in driver.text)
@@ -154,7 +155,7 @@ async def test_the_screen_shows_both_lines_and_compares_the_programs(trace: Trac
 async def test_no_difference_is_not_said_of_ranks_that_were_not_compared() -> None:
     backend = Backend("0", "0", "cpu", "cpu", 8, 1, 2)
     alone = Trace(("train.py",), (Process(ProcessStarted(1, (), "3", 0.0, 1), backend),), ())
-    app = RanksApp(alone, compare_ranks(alone, 2))
+    app = ScreenApp(RanksScreen, alone, compare_ranks(alone, 2))
     async with app.run_test(size=(80, 24)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "nothing was recorded of rank 0" in driver.text)

@@ -16,9 +16,10 @@ from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.traces.read import Session
 from shardscope.inspector.traces.trace import Program
-from shardscope.tui.app import TraceApp
+from shardscope.tui.app import ScreenApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.row_table import RowTable
+from shardscope.tui.trace_screen import TraceScreen
 
 from shardscope.commands.live_list import Panel, live_list, painted
 from tests.tui.conftest import Driver
@@ -44,7 +45,7 @@ class Recording:
 
 @pytest.mark.once
 async def test_reports_are_opened_from_the_list(training: Recorded) -> None:
-    app = TraceApp(training.trace, Recording)
+    app = ScreenApp(TraceScreen, training.trace, Recording)
     async with app.run_test(size=(150, 45)) as pilot:
         driver = Driver(app, pilot)  # type: ignore[arg-type]
         await driver.until(lambda: "train_step" in driver.text)

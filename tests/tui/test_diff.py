@@ -6,7 +6,8 @@ import jax
 import pytest
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.pipeline import inspect
-from shardscope.tui.app import DiffApp
+from shardscope.tui.app import ScreenApp
+from shardscope.tui.diff_screen import DiffScreen
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.text_view import TextView
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.once
 @pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="older JAX compiles the two otherwise")
 async def test_both_texts_follow_the_table_and_each_other(sample: SampleCapture) -> None:
     reports = [inspect(sample(f"missing_reduce_scatter:{name}")) for name in ("faulty", "repaired")]
-    app = DiffApp(diff(*reports))
+    app = ScreenApp(DiffScreen, diff(*reports))
     async with app.run_test(size=(150, 45)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "became reduce-scatter" in driver.text)
@@ -49,7 +50,7 @@ async def test_both_texts_follow_the_table_and_each_other(sample: SampleCapture)
 async def test_search_and_zoom(sample: SampleCapture) -> None:
     """As on the main screen: in the text or the table that has the focus."""
     reports = [inspect(sample(f"fsdp_tp:{name}")) for name in ("loss", "grad")]
-    app = DiffApp(diff(*reports))
+    app = ScreenApp(DiffScreen, diff(*reports))
     async with app.run_test(size=(150, 45)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "search" in driver.text.splitlines()[-1])
@@ -72,7 +73,7 @@ async def test_search_and_zoom(sample: SampleCapture) -> None:
 
 async def test_nothing_differs(sample: SampleCapture) -> None:
     report = inspect(sample("missing_reduce_scatter:faulty"))
-    app = DiffApp(diff(report, report))
+    app = ScreenApp(DiffScreen, diff(report, report))
     async with app.run_test(size=(80, 24)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "no change in communication" in driver.text)

@@ -20,9 +20,12 @@ from shardscope.inspector.traces.ranks import Divergence, RankComparison, Side
 from shardscope.inspector.traces.trace import Process, Trace
 from shardscope.inspector.traces.trace import Program as TracedProgram
 from shardscope.parsers.source import Source
-from shardscope.tui.app import DiffApp, RanksApp, ShardscopeApp, ThemedApp, TraceApp
+from shardscope.tui.app import ScreenApp, ShardscopeApp, ThemedApp
+from shardscope.tui.diff_screen import DiffScreen
 from shardscope.tui.feed import Feed
 from shardscope.tui.main_screen import MainScreen
+from shardscope.tui.ranks_screen import RanksScreen
+from shardscope.tui.trace_screen import TraceScreen
 
 from .conftest import Driver
 
@@ -155,7 +158,9 @@ async def test_a_large_mesh(size: tuple[int, int], update: bool) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_diff(size: tuple[int, int], update: bool) -> None:
     text = LARGE_MESH.replace("channel_id=1", "channel_id=2").replace("f32[64]", "bf16[64]")
-    async with opened(DiffApp(diff(*(inspect(of_text(each)) for each in (LARGE_MESH, text)))), size) as driver:
+    async with opened(
+        ScreenApp(DiffScreen, diff(*(inspect(of_text(each)) for each in (LARGE_MESH, text)))), size
+    ) as driver:
         await driver.until(lambda: "bf16" in driver.text and "search" in driver.text)
         compare("diff", size, await settled(driver), update=update)
 
@@ -190,7 +195,7 @@ async def test_the_list_of_a_trace(size: tuple[int, int], update: bool) -> None:
     )
     process = Process(ProcessStarted(7, ("train.py",), "3.11.7", 0.0), seconds=2.5)
     found = Trace(("python", "train.py"), (process,), programs, status=0, seconds=2.5)
-    async with opened(TraceApp(found, lambda program: None), size) as driver:  # type: ignore[arg-type]
+    async with opened(ScreenApp(TraceScreen, found, lambda program: None), size) as driver:  # type: ignore[arg-type]
         await driver.until(lambda: "train.py" in driver.text and "init" in driver.text)
         compare("trace", size, await settled(driver), update=update)
 
@@ -215,6 +220,6 @@ async def test_differences_between_ranks(size: tuple[int, int], update: bool) ->
     )
     processes = tuple(Process(ProcessStarted(n, ("train.py",), "3.11.7", 0.0, n), seconds=2.5) for n in range(4))
     trace = Trace(("python", "train.py"), processes, (), status=0, seconds=12.5)
-    async with opened(RanksApp(trace, RankComparison((0, 1, 2, 3), 1, divergences, ())), size) as driver:
+    async with opened(ScreenApp(RanksScreen, trace, RankComparison((0, 1, 2, 3), 1, divergences, ())), size) as driver:
         await driver.until(lambda: "dense<4.0>" in driver.text and "search" in driver.text)
         compare("ranks", size, await settled(driver), update=update)

@@ -116,7 +116,8 @@ from shardscope.cli import main
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
-from shardscope.tui.app import DiffApp, ShardscopeApp
+from shardscope.tui.app import ScreenApp, ShardscopeApp
+from shardscope.tui.diff_screen import DiffScreen
 
 def visiting(keys):
     async def visit(pilot):
@@ -130,7 +131,7 @@ found = [load(path) for path in sys.argv[1:]]
 for capture in found[:-1]:
     ShardscopeApp((capture,)).run(auto_pilot=visiting("9"))
 ShardscopeApp((found[-1],)).run(auto_pilot=visiting("2 4 5 6 7 8 9 0 3 enter 1 tab tab tab tab"))
-DiffApp(diff(inspect(found[-1]), inspect(found[-1]))).run(auto_pilot=visiting("down"))
+ScreenApp(DiffScreen, diff(inspect(found[-1]), inspect(found[-1]))).run(auto_pilot=visiting("down"))
 print("END OF SCREENS", flush=True)
 for path in sys.argv[-1:]:
     for format in ("text", "json", "github"):
