@@ -12,9 +12,8 @@ from typing import Literal
 from ...parsers.record import Record
 from ..capture.protocol.trace import Place
 from ..units import plural, ranges_text, runs_text
-from .first_difference import first_difference
 from .read import RecordedProcess, Session
-from .retracing import differences_of
+from .retracing import differences_of, first_difference
 from .trace import Process, Program, Trace
 
 MAX_ARGUMENTS = 3

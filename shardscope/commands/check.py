@@ -16,8 +16,10 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Annotated
 
-from shardscope.check_settings import check_settings, folder_of, from_settings, said_of
+from msgspec import Meta, Struct
+
 from shardscope.commands.capturing import (
     add_capture_options,
     add_validation_option,
@@ -27,12 +29,13 @@ from shardscope.commands.capturing import (
     request_of,
     settings_of,
 )
+from shardscope.commands.job import policy_of
 from shardscope.commands.output import add_output_options, exit_code, output_of, reported_last, write_rendered
-from shardscope.configuration import Found
+from shardscope.configuration import Devices, Found, validated
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.output_file import OutputError, check_writable, written
-from shardscope.inspector.capture.protocol.request import Request
+from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
 from shardscope.inspector.check.budget import Budget, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import Verdict, judge
@@ -40,7 +43,6 @@ from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import renderer
 from shardscope.parsers.record import Record
-from shardscope.policies import policy_of
 from shardscope.terminal import progress, say
 
 
@@ -157,3 +159,60 @@ def _update(path: Path, verdict: Verdict) -> None:
             file.write(golden_of(verdict.found))
         word = "written"
     say(f"{path}: {word}")
+
+
+NAME = "tool.shardscope.check"
+
+_Texts = Annotated[tuple[str, ...], Meta(description="a list of texts")]
+
+
+class FunctionSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of one function; None, or nothing, where unset."""
+
+    golden: Annotated[str | None, Meta(description="the path of a file")] = None
+    budgets: _Texts = ()
+    arg: _Texts = ()
+    inputs: Annotated[str | None, Meta(description="a name in the script")] = None
+    devices: Devices = None
+    target: Annotated[str | None, Meta(description="a target")] = None
+
+
+class CheckSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.shardscope.check]`: `budgets` are of every function, `functions` those that it checks by itself.
+
+    Paths are relative to the file.
+    """
+
+    budgets: _Texts = ()
+    functions: Annotated[dict[str, FunctionSettings], Meta(description="a table of tables, by function")] = {}
+
+
+def check_settings(found: Found) -> CheckSettings:
+    """The table in the settings that hold; ShardscopeError where it says what it may not."""
+    table = found.configuration.check
+    return CheckSettings() if found.file is None else validated(found.file, NAME, table, CheckSettings)
+
+
+def said_of(function: str, said: CheckSettings, found: Found) -> FunctionSettings:
+    """Return the settings of a function, however its script's path is written."""
+    place = _place(function, Path())
+    for name, settings in said.functions.items():
+        if name == function or _place(name, folder_of(found)) == place:
+            return settings
+    return FunctionSettings()
+
+
+def folder_of(found: Found) -> Path:
+    """Return the base of relative paths in the settings."""
+    return Path() if found.file is None else found.file.parent
+
+
+def from_settings(function: str, found: Found) -> str:
+    """A function as the settings write it, as it is called from here."""
+    place, name = split_function(function)
+    return f"{folder_of(found) / place}:{name}" if is_file(place) else function
+
+
+def _place(function: str, folder: Path) -> tuple[str, str]:
+    place, name = split_function(function)
+    return (str((folder / place).resolve()) if is_file(place) else place, name)

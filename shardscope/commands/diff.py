@@ -32,6 +32,7 @@ from shardscope.commands.capturing import (
     request_of,
     settings_of,
 )
+from shardscope.commands.job import policy_of
 from shardscope.commands.output import Output, add_output_options, exit_code, output_of, write_rendered
 from shardscope.configuration import whole
 from shardscope.exit_code import ExitCode
@@ -48,7 +49,6 @@ from shardscope.inspector.render.change_rows import pair_lines
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import renderer
 from shardscope.parsers.record import Record
-from shardscope.policies import policy_of
 from shardscope.terminal import progress, say
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardscope.commands.capturing import add_capture_options, kept_in, request_of, settings_of, watched
+from shardscope.commands.job import policy_of
 from shardscope.commands.output import add_output_options, exit_code, output_of, write_report, write_result
 from shardscope.configuration import seconds, whole
 from shardscope.exit_code import ExitCode
@@ -26,7 +27,6 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.overview import subject_text
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.validation import time_text, validation_lines
-from shardscope.policies import policy_of
 
 CODES = {"same": ExitCode.DONE, "differs": ExitCode.FINDINGS, "not evaluated": ExitCode.USAGE}
 

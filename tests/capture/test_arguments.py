@@ -15,7 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import UsageError, is_file, split_function
 from shardscope.inspector.capture.spawn import Request
-from shardscope.inspector.capture.worker.inputs.arg_spec import read_argument
+from shardscope.inspector.capture.worker.inputs.arguments import read_argument
 from shardscope.inspector.capture.worker.inputs.paths import without_only_indices
 
 from .conftest import Captured, last

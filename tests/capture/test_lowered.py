@@ -12,12 +12,11 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.worker import modules
-from shardscope.inspector.capture.worker.requests import search
+from shardscope.inspector.capture.worker.requests import main
 from shardscope.inspector.capture.worker.requests.candidates import Requests
 from shardscope.inspector.capture.worker.requests.lowered import Change, Lowered, Spec, spec_in
-from shardscope.inspector.capture.worker.requests.main import priced
+from shardscope.inspector.capture.worker.requests.main import Search, priced
 from shardscope.inspector.capture.worker.requests.price import Pricing
-from shardscope.inspector.capture.worker.requests.search import Search
 from shardscope.inspector.capture.worker.tagging import names_of
 
 REQUESTED = "# requested"
@@ -227,7 +226,7 @@ def test_a_search_or_a_beam_finds_what_sends_least_and_what_holds_least(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of all assignments of axes to the dimensions of both arguments, priced one by one."""
-    monkeypatch.setattr(search, "MAX_LISTED", most)
+    monkeypatch.setattr(main, "MAX_LISTED", most)
     module = gathered()
     pricing, requests = Pricing(module), Requests(module)
     places = [tuple((dim, other) for dim in (None, 0, 1) for other in (None, 0, 1)) for _ in range(2)]

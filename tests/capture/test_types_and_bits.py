@@ -15,7 +15,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.protocol.blocks import Block, by_receiver, received
 from shardscope.inspector.capture.protocol.values import part_text
 from shardscope.inspector.capture.worker.case import _array
-from shardscope.inspector.capture.worker.inputs.arg_spec import MAX_INTEGER, concrete
+from shardscope.inspector.capture.worker.inputs.arguments import MAX_INTEGER, concrete
 from shardscope.inspector.capture.worker.probes import keeping
 from shardscope.inspector.capture.worker.program import avals, structure
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 from shardscope.inspector.capture.file import save
 from shardscope.parsers.errors import ShardscopeError
 
+from shardscope.commands.job import policy_of
 from shardscope.configuration import Configuration, configuration_above, validated
-from shardscope.policies import policy_of
 from tests.conftest import SampleCapture
 
 from .conftest import Shardscope

@@ -21,7 +21,7 @@ class Request:
         function: `script.py:fn`, `package.module:fn`, with attributes (`script.py:Model.step`); `script.py` for the
             program of it that matters most, or the `program`.
         program: its name, and how many of its name are compiled before it; None for the one that matters most.
-        args: one specification per positional argument, as in `f32[8,16]@x,y` (see `arg_spec.py`).
+        args: one specification per positional argument, as in `f32[8,16]@x,y` (see `arguments.py`).
         inputs: the name, in the script, of the arguments or of a function that makes them; `other.py:make` in a file.
         mesh: names and sizes of the mesh that it runs under.
         context: the name, in the script, of that mesh, of a context manager, or of a function that makes either.

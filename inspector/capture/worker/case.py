@@ -23,7 +23,7 @@ from jax._src.lib import xla_client
 from jax._src.sharding_impls import GSPMDSharding
 
 from ..protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SOURCE, UNAVAILABLE
-from .inputs import arg_spec
+from .inputs.arguments import concrete
 from .probes.live import holds
 from .probes.partial import whole
 from .program.compiled import TracedProgram, tiled
@@ -57,7 +57,7 @@ def _write(
     lowering = lowered._lowering
     constants = list(getattr(lowering, "const_args", ()))
     leaves = list(program.leaves[: len(program.arguments)])
-    given = [*constants, *(arg_spec.concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves))]
+    given = [*constants, *(concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves))]
     paths = [*("a constant" for _ in constants), *(value.path for value in program.arguments)]
     kept = sorted(lowering.compile_args["kept_var_idx"])
     values = [_array(given[index]) for index in kept]

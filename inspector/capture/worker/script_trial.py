@@ -178,7 +178,7 @@ def _call(request: Request, values: _Values) -> None:
 def _valued(leaf: Any, seed: int, number: int) -> Any:
     import jax
 
-    from .inputs.arg_spec import concrete, is_abstract
+    from .inputs.arguments import concrete, is_abstract
 
     if not is_abstract(leaf):
         return leaf

@@ -23,7 +23,8 @@ from jax.sharding import AxisType
 from ...protocol.values import Derivative, Gradients
 from .. import failures
 from ..channel import error_text
-from ..inputs import arg_spec, callables
+from ..inputs import callables
+from ..inputs.arguments import concrete
 from ..inputs.paths import path_text
 from ..inputs.wrappers import is_jitted, jax_jit, parameter_names
 from ..program.avals import is_ref
@@ -222,7 +223,7 @@ def _wide(leaf: Any, dtype: Any, seed: int, index: int) -> Any:
         return jax.new_ref(_wide(leaf[...], dtype, seed, index))
     if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
         return leaf
-    value = arg_spec.concrete(leaf, seed, index)
+    value = concrete(leaf, seed, index)
     if jnp.issubdtype(value.dtype, jnp.floating) and not jnp.issubdtype(value.dtype, jax.dtypes.extended):
         value = np.asarray(value).astype(dtype)
     return _like(leaf, value)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...protocol.memory import available_bytes
 from ...protocol.values import Execution, OutputSummary, statistics_of
-from ..inputs import arg_spec
+from ..inputs.arguments import concrete, is_abstract
 from ..inputs.callables import Traceable
 from ..inputs.paths import result_path
 from ..program.avals import is_ref, spec_text, type_text
@@ -65,14 +65,14 @@ def inputs_of(call: Traceable, compiled: Any, seed: int, *, gentle: bool = False
     leaves, tree = jax.tree.flatten(call.dynamic())
     tree = getattr(call.traced, "_in_tree", tree)
     leaves = list(map(_still_there, leaves))
-    values = [arg_spec.concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves)]
+    values = [concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves)]
     formats = _input_formats(compiled, len(leaves))
     donated = donations(call, len(leaves))
     try:
         placed = [_place(value, wanted) for value, wanted in zip(values, formats, strict=True)]
     except ValueError:  # Refs that a function closes over are counted among its arguments, and unused arguments are not
         placed = values
-    return Inputs(placed, tree, donated, any(map(arg_spec.is_abstract, leaves)))
+    return Inputs(placed, tree, donated, any(map(is_abstract, leaves)))
 
 
 def nudged(inputs: Inputs) -> Inputs:

@@ -11,9 +11,9 @@ import jax
 from jax._src import tree_util
 
 from ...protocol.events import Value
-from ..inputs import keras_variables, wrappers
+from ..inputs import wrappers
 from ..inputs.callables import Traceable
-from ..inputs.paths import argument_path, has_bare_names, result_path
+from ..inputs.paths import argument_path, has_bare_names, result_path, with_variables
 from .avals import key_of, result_text, spec_text, type_text
 from .compiled import leaves_of
 
@@ -24,7 +24,7 @@ def describe(call: Traceable) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
     leaves, outputs = jax.tree.leaves(call.dynamic())[: len(arguments)], call.traced.jaxpr.out_avals
     names, paths = [each.path for each in arguments], [each.path for each in results]
     function = inspect.unwrap(call.jitted, stop=lambda each: hasattr(each, "__self__"))
-    given, found = keras_variables.with_variables(function, names, leaves, paths, outputs)
+    given, found = with_variables(function, names, leaves, paths, outputs)
     return (
         tuple(replace(each, path=path) for each, path in zip(arguments, given, strict=True)),
         tuple(replace(each, path=path) for each, path in zip(results, found, strict=True)),

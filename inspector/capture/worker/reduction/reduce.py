@@ -23,7 +23,7 @@ from ...protocol.request import Request
 from ...protocol.wire import FrameError, read
 from ...protocol.workspace import COMPILER_LOG, EVERY_PASS, compiler_options, diverted
 from ..case import write_case
-from ..inputs.arg_spec import MAX_INTEGER, is_abstract
+from ..inputs.arguments import MAX_INTEGER, is_abstract
 from ..inputs.callables import Arguments
 from ..inputs.resharded import spec_of
 from ..inputs.wrappers import jax_jit

@@ -17,8 +17,8 @@ import jax
 
 from ...protocol.trace import Place
 from .. import failures
-from ..inputs import keras_variables, wrappers
-from ..inputs.paths import argument_path, has_bare_names, result_path
+from ..inputs import wrappers
+from ..inputs.paths import argument_path, has_bare_names, result_path, with_variables
 from ..inputs.wrappers import dynamic_arguments, parameter_names
 from ..script_objects import closed_over
 
@@ -123,7 +123,7 @@ def _with_better_names(caller: Mapping[str, Any]) -> Wrapped | None:
     named = tuple(parameter_names(caller.get("fun"), len(args)))
     names = list(dynamic_arguments(named, {}, info)[0])
     before = [argument_path(path, names) for path, _ in given], [result_path(path) for path, _ in results]
-    after = keras_variables.with_variables(
+    after = with_variables(
         caller.get("fun"), before[0], [leaf for _, leaf in given], before[1], _results_of(caller, tree.num_leaves)
     )
     return None if is_named_by_jax and after == before else Wrapped(*after, None)
