@@ -276,15 +276,15 @@ CEILINGS = {
     "inspector/communication": 807,
     "inspector/cost": 1650,
     "inspector/dataflow": 1875,
-    "inspector/diff": 2084,
+    "inspector/diff": 2076,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 2160,
     "inspector/findings": 8525,
-    "inspector/ir": 1563,
+    "inspector/ir": 1557,
     "inspector/links": 200,
-    "inspector/render": 8255,
-    "inspector/report": 1390,
+    "inspector/render": 8242,
+    "inspector/report": 1387,
     "inspector/selection": 380,
     "inspector/shardings": 3343,
     "inspector/targets": 360,
@@ -294,7 +294,7 @@ CEILINGS = {
     "inspector/variance": 490,
     "parsers": 8250,
     "shardscope": 3815,
-    "tui": 7166,
+    "tui": 7152,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
 

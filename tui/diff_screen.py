@@ -16,7 +16,7 @@ from textual.worker import get_current_worker
 from ..inspector.capture.model import CaptureError
 from ..inspector.diff.diff import Change, ChangeKind, Diff
 from ..inspector.diff.headline import headline
-from ..inspector.diff.node_matching import Facing
+from ..inspector.diff.nodes import Facing
 from ..inspector.diff.surroundings import around
 from ..inspector.diff.wording import SIGNS
 from ..inspector.ir.languages import LANGUAGES

@@ -15,10 +15,9 @@ from textual.strip import Strip
 from ..parsers.record import Record
 from ..parsers.source import Source
 from .cursor_view import CURSOR, LINKED, CursorView
-from .folding import FOLD
 from .highlight import Highlighter, plain
 from .text_index import LineIndex, matches_in
-from .text_lines import EMPTY, TextLines, indent_of, rows_of
+from .text_lines import EMPTY, FOLD, TextLines, indent_of, rows_of
 
 BEFORE = 256
 """Bytes decoded to the left of such a piece, so that the word at its edge is recognized."""

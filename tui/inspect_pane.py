@@ -16,7 +16,7 @@ from textual.widgets import Static
 from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.collectives.spelled import axes_text, kind_text
 from ..inspector.diff.passes import PassChange
-from ..inspector.render.variance_lines import entry_lines, line_variance
+from ..inspector.render.why_lines import entry_lines, line_variance
 from ..inspector.report import Collective, Confidence, Finding, PlacedMessage, Report, ShardedValue, file_and_line
 from ..inspector.selection.selection import ProbePlace, Selection, SourceLine, StagePlace
 from ..parsers.errors import Problem

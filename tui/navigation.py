@@ -1,4 +1,4 @@
-"""The part of the main screen that goes from pane to pane, from stage to stage, and along what is linked."""
+"""The part of the main screen that goes from pane to pane, from stage to stage, along what is linked, and back."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ..inspector.render.printable import printable
 from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Collective, Finding
 from ..inspector.selection.selection import ProbePlace, StagePlace, collectives_of_line
+from ..parsers.record import Record
 from .collectives_pane import CollectivesPane
 from .edit_loop import EditLoop
 from .edit_screen import EditScreen
 from .entry_details import Selected
 from .feed import Feed
 from .inspect_pane import InspectPane
-from .jumps import Jumps, Stop
 from .overview_pane import OverviewPane
 from .prompt import PromptedScreen
 from .row_table import RowTable
@@ -38,6 +38,43 @@ from .shardings_pane import ShardingsPane
 from .stage_pane import SourcePane, StagePane
 from .tables_pane import TABS, TablesPane
 from .text_view import TextView
+
+MAX_JUMPS = 200
+
+
+class Stop(Record, frozen=True):
+    """A view of the screen: the tab, the stage, what was selected, and the id of what had the focus."""
+
+    tab: str
+    stage: str
+    selected: Selected | None
+    focus: str | None
+
+
+class Jumps:
+    """The stops, and at which of them one is."""
+
+    def __init__(self) -> None:
+        self._back: list[Stop] = []
+        self._forward: list[Stop] = []
+
+    def leave(self, here: Stop) -> None:
+        if not self._back or self._back[-1] != here:
+            self._back = [*self._back[-MAX_JUMPS:], here]
+        self._forward = []
+
+    def back(self, here: Stop) -> Stop | None:
+        return self._move(self._back, self._forward, here)
+
+    def forward(self, here: Stop) -> Stop | None:
+        return self._move(self._forward, self._back, here)
+
+    @staticmethod
+    def _move(source: list[Stop], target: list[Stop], here: Stop) -> Stop | None:
+        if not source:
+            return None
+        target.append(here)
+        return source.pop()
 
 
 class NavigationScreen(EditScreen):

@@ -10,8 +10,8 @@ from typing import Literal
 from ..capture.model import UPDATED
 from ..catalog.spellings import PARAMETERS, place_of_parameters
 from ..collectives.context import context_of
+from ..ir.name_scopes import steps_of
 from ..ir.program import Program
-from ..ir.pytree_paths import steps_of
 from ..ir.types import jax_type
 from ..report import ShardedValue, StrategyTotal
 from ..report.communication import AxisUse, Part, Run, Strategy

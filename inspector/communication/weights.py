@@ -10,8 +10,8 @@ from ..dataflow.jaxpr import At, GlobalFlow, global_flow_of
 from ..dataflow.meaning import POINTWISE, SAME
 from ..dataflow.walks import forward
 from ..ir.derived import derived
+from ..ir.name_scopes import Leaf, counterparts
 from ..ir.program import Program
-from ..ir.pytree_paths import Leaf, counterparts
 
 REF = "Ref{"
 """The start of the type of an array that is updated in place."""

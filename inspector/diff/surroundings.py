@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from ...parsers.source import Span
 from . import hlo_graph, mlir_graph
 from .diff import Change, Diff
-from .node_matching import Facing, facings
-from .nodes import AnyGraph, Node, in_text_order
+from .nodes import AnyGraph, Facing, Node, facings, in_text_order
 from .outline import Fingerprint, Transfer
 
 STEPS = 3

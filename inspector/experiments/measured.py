@@ -9,7 +9,7 @@ from ...parsers.sharding_syntax.mesh import AxisRef, join_axes
 from ..cost.products import products_of
 from ..findings.support.compiled import in_hlo
 from ..ir.array_sharding import ArraySharding
-from ..ir.pytree_paths import steps_of
+from ..ir.name_scopes import steps_of
 from ..report import Collective, Measured, Report, ShardedValue
 from ..units import known_product, known_sum
 

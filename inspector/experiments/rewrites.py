@@ -14,8 +14,8 @@ from ..findings.fixes.jits import jit_of, with_jit_keyword
 from ..findings.rule import Saving, finding
 from ..findings.rules import rule_named
 from ..findings.support.compiled import in_hlo
+from ..ir.name_scopes import Leaf
 from ..ir.program import Program
-from ..ir.pytree_paths import Leaf
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ..units import format_bytes, known_sum
 from .measured import tied

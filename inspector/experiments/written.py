@@ -22,8 +22,8 @@ from ..findings.fixes.specs import (
     value_of,
     with_out_specs,
 )
+from ..ir.name_scopes import steps_of
 from ..ir.program import Program
-from ..ir.pytree_paths import steps_of
 from ..report import Edit, Fix, Report, ShardedValue
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange

@@ -1,6 +1,5 @@
 """The Report, and the values that it consists of."""
 
-from .causes import CollectiveCause, Conflict, Effect, ExplainedStep, MovedDimension, NodeAxis, Side, Why
 from .collectives import REQUESTED, WRITTEN, Collective, CollectivePart, Kind, Origin, Pass, UncountedCommunication
 from .communication import Strategy, StrategyTotal
 from .findings import (
@@ -28,12 +27,20 @@ from .report import Report, StageSummary
 from .shardings import (
     AxisOrigin,
     BoundaryOrigin,
+    CollectiveCause,
+    Conflict,
     ConstraintOrigin,
+    Effect,
+    ExplainedStep,
+    MovedDimension,
     NamedOperation,
+    NodeAxis,
     Role,
     ShardedValue,
     ShardMapOrigin,
+    Side,
     ValueDimension,
     ValueName,
+    Why,
 )
 from .values import AxisEntry, Divergence, HostTransfer, LiveValue, PeakMemory, ProbedValue, VariableVariance

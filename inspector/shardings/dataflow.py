@@ -18,7 +18,7 @@ from ...parsers.mlir import Function, MlirModule, Operation, Sharding, UnknownLo
 from ...parsers.mlir.rows import FunctionRows, ValueRow
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
-from ..report.causes import Node as Node
+from ..report.shardings import Node as Node
 
 T = TypeVar("T")
 

@@ -22,12 +22,12 @@ from shardscope.inspector.findings.rules import ss17_slow_link_collective as ss1
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load_bytes
 from shardscope.inspector.pipeline import inspect, stage_summaries
-from shardscope.inspector.render import variance_lines
+from shardscope.inspector.render import why_lines
 from shardscope.inspector.render.html.mesh import _places, _ways
 from shardscope.inspector.render.html.tables import MAX_ROWS, table_section
 from shardscope.inspector.render.table import Column, Row, Table
 from shardscope.inspector.render.tables.collectives import causes
-from shardscope.inspector.render.text.opening import subject_lines
+from shardscope.inspector.render.text.tables import subject_lines
 from shardscope.inspector.report import Report
 from shardscope.inspector.selection.selection import ProbePlace, StagePlace, collectives_in, linked
 from shardscope.inspector.shardings.dataflow import dataflow_of
@@ -95,14 +95,12 @@ def load_kept(name: str) -> Report:
 def test_long_ways_are_shortened_in_the_middle(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     report = load_kept("manual")
     value = next(each for each in report.variance if each.entered)
-    monkeypatch.setattr(
-        variance_lines, "entry_chains", lambda text: SimpleNamespace(of=lambda value, entry: [0] * length)
-    )
+    monkeypatch.setattr(why_lines, "entry_chains", lambda text: SimpleNamespace(of=lambda value, entry: [0] * length))
     steps = itertools.count()
-    monkeypatch.setattr(variance_lines, "_step", lambda each, report: f"step {next(steps)}")
+    monkeypatch.setattr(why_lines, "_step", lambda each, report: f"step {next(steps)}")
     one = replace(value, entered=value.entered[:1], left=())
     report = SimpleNamespace(program=report.program, variance=[one], script=None)
-    _, *lines = variance_lines.entry_lines(report, value.equation)  # type: ignore[arg-type]
+    _, *lines = why_lines.entry_lines(report, value.equation)  # type: ignore[arg-type]
     whole = [f"step {number}" for number in range(length)]
     assert lines == (whole if length <= 24 else [*whole[:12], f"  … {length - 24} more", *whole[-12:]])
 

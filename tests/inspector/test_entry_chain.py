@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from shardscope.inspector.ir.jaxpr_text import EquationPlace, JaxprText
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.render.variance_lines import entry_lines
+from shardscope.inspector.render.why_lines import entry_lines
 from shardscope.inspector.report import AxisEntry, VariableVariance
 from shardscope.inspector.variance.entry_chain import entry_chains
 

@@ -17,7 +17,7 @@ from shardscope.inspector.ir.types import JaxType
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html import comparison_page, diff_page, report_fragment, report_page
-from shardscope.inspector.render.html.page import script, style
+from shardscope.inspector.render.html.elements import script, style
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.report import (
     AxisEntry,

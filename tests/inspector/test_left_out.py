@@ -16,7 +16,7 @@ from shardscope.inspector.render import change_rows, markdown, why_lines
 from shardscope.inspector.render.html import tables
 from shardscope.inspector.render.markdown import to_markdown
 from shardscope.inspector.render.tables import captured
-from shardscope.inspector.render.text import opening
+from shardscope.inspector.render.text.tables import MAX_TRACEBACK, failure
 from shardscope.inspector.report import Report
 
 KEPT = Path(__file__).parent.parent / "command" / "approved" / "rare.capture"
@@ -86,15 +86,15 @@ def test_passes(left_out: int) -> None:
 
 
 @pytest.mark.parametrize("in_full", [False, True])
-@pytest.mark.parametrize("count", [1, opening.MAX_TRACEBACK, opening.MAX_TRACEBACK + 1, 3 * opening.MAX_TRACEBACK])
+@pytest.mark.parametrize("count", [1, MAX_TRACEBACK, MAX_TRACEBACK + 1, 3 * MAX_TRACEBACK])
 def test_lines_of_a_traceback(report: Report, count: int, in_full: bool) -> None:
     """The last ones are shown, since the innermost call and the message are there."""
     details = "".join(f"line {number}.\n" for number in range(count))
     failed = replace(report.capture, failure=Failure("function", "what is wrong", "trace", details))
     console = Console(width=100)
     with console.capture() as printed:
-        console.print(opening.failure(inspect(failed), in_full=in_full))
+        console.print(failure(inspect(failed), in_full=in_full))
     text = printed.get()
     shown = [number for number in range(count) if f"line {number}. " in text]
-    assert shown == [*range(count)][0 if in_full else -opening.MAX_TRACEBACK :]
+    assert shown == [*range(count)][0 if in_full else -MAX_TRACEBACK :]
     assert len(shown) + said_to_be_left_out(text, "lines? above") == count

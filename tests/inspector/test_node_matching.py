@@ -7,8 +7,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardscope.inspector.diff.node_matching import Facing, facings
-from shardscope.inspector.diff.nodes import Node
+from shardscope.inspector.diff.nodes import Facing, Node, facings
 from shardscope.parsers.source import Span
 
 OPCODES = ("add", "multiply", "slice")

@@ -8,11 +8,10 @@ import re
 import pytest
 from shardscope.inspector.ir.languages import LANGUAGES
 from shardscope.parsers.source import Source
-from shardscope.tui.folding import FOLD, Folding, folded
 from shardscope.tui.reading_screen import ChoiceScreen
 from shardscope.tui.stage_pane import StagePane
 from shardscope.tui.text_index import LineIndex
-from shardscope.tui.text_lines import TextLines, rows_of
+from shardscope.tui.text_lines import FOLD, Folding, TextLines, folded, rows_of
 
 from tests.sweeps import sampled
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from shardscope.inspector.render.html.page import style
+from shardscope.inspector.render.html.elements import style
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.cursor_view import CursorView
 from shardscope.tui.palette import DARK, HIGH_CONTRAST, LIGHT, THEMES, usual_theme, variables

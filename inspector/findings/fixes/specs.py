@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...ir.array_sharding import ArraySharding
+from ...ir.name_scopes import steps_of
 from ...ir.program import Program
-from ...ir.pytree_paths import steps_of
 from ...report import Report
 from .calls import Body, around, imports, name_of, nodes_of, tree_of
 from .edits import Edits, Placed, instead, together

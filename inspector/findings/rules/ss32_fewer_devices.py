@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...capture.model import OtherResult, Value
 from ...communication.weights import weights_of
-from ...ir.pytree_paths import Leaf, counterparts
+from ...ir.name_scopes import Leaf, counterparts
 from ...ir.types import ArrayType, jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import format_bytes, known_sum, plural, with_more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...catalog.spellings import CONSTRAINTS
-from ...ir.pytree_paths import Leaf, counterparts
+from ...ir.name_scopes import Leaf, counterparts
 from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
 from ..fixes.results import with_result_specs

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from ...capture.model import OtherResult
 from ...communication.weights import weights_of
-from ...ir.pytree_paths import Leaf, counterparts
+from ...ir.name_scopes import Leaf, counterparts
 from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, plural, with_more

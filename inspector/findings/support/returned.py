@@ -11,7 +11,7 @@ from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...dataflow.meaning import POINTWISE, SAME, Does
 from ...dataflow.walks import Ends
 from ...ir.array_sharding import ArraySharding
-from ...ir.pytree_paths import Leaf, counterparts
+from ...ir.name_scopes import Leaf, counterparts
 from ...report import Collective, Report, ShardedValue
 from .compiled import in_hlo
 from .used_blocks import results_of

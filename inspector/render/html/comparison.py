@@ -14,8 +14,7 @@ from ...traces.ranks import Divergence, RankComparison, Side, compare_ranks, ran
 from ...traces.trace import Trace
 from ..tables.comparison import budgets_table, collectives_by_cause, diff_tables, summary, targets, word
 from ..tables.traces import endings, headline_parts, outcome, programs, ranks_summary, retracings, transfers
-from .elements import cell, element, excerpt, facts, section, text
-from .page import page
+from .elements import cell, element, excerpt, facts, page, section, text
 from .report import sections
 from .tables import table_section
 

@@ -17,9 +17,8 @@ from ..tables import TABLES
 from ..tables.captured import other_programs
 from ..tables.collectives import collectives
 from ..tables.findings import ROLES, findings
-from .elements import cell, code, diff_lines, element, excerpt, facts, section, text
+from .elements import cell, code, diff_lines, element, excerpt, facts, fragment, page, section, text
 from .mesh import drawings, mesh_key
-from .page import fragment, page
 from .tables import cause_flows, flows, table_section
 from .timeline import timeline_section
 

@@ -23,8 +23,7 @@ from ..tables.captured import other_programs, worst_problems
 from ..tables.communication import axes, communication
 from ..tables.findings import matters
 from ..tables.shardings import only_written, shardings
-from .opening import explanation, failure, subject_lines
-from .tables import data, section, table_section, text_of
+from .tables import data, explanation, failure, section, subject_lines, table_section, text_of
 
 WIDTH = 1000
 """Columns in which two states of a part are compared."""

@@ -26,8 +26,7 @@ from ..tables.comparison import collectives_by_cause, diff_tables, summary, targ
 from ..tables.traces import endings, headline_parts, programs, ranks_summary, retracings, transfers
 from ..validation import validation_lines
 from ..why_lines import transfer_offences
-from .opening import explained, failure, subject_lines
-from .tables import data, section, table_section, text_of
+from .tables import data, explained, failure, section, subject_lines, table_section, text_of
 
 
 def print_diff(found: Diff, console: Console, around: int = 0) -> None:
