@@ -11,6 +11,7 @@ import queue
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 from .events import decode, events_of, fold
@@ -41,9 +42,7 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
         propagation = Propagation(guardian, sys.executable, os.environ, workspace, arrived.put)
         try:
             record_call(function, (tuple(args), dict(kwargs)), events.append, str(workspace), own_files(), case)
-            capture = Capture()
-            for event in events:
-                capture = fold(capture, event)
+            capture = reduce(fold, events, Capture())
             texts = [each.text for each in events if isinstance(each, Stage) and each.name == "stablehlo"]
             if texts and has_mesh(texts[-1]):
                 propagation.submit(texts[-1], find_propagation(str(workspace / DUMP)))
@@ -55,11 +54,7 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
 
 
 def _renamed(capture: Capture, rename: Callable[[Frame], Frame]) -> Capture:
-    renamed = Capture()
-    for event in events_of(capture):
-        known = decode(rename(frame_of(event)))
-        renamed = renamed if known is None else fold(renamed, known)
-    return renamed
+    return reduce(fold, (decode(rename(frame_of(event))) for event in events_of(capture)), Capture())
 
 
 @contextmanager

@@ -106,9 +106,7 @@ class Propagation:
         self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        process = None
-        with suppress(OSError):  # it is started again when there is a text
-            process = self._start()
+        process = self._start()
         job = self._texts.get()
         if job is None:
             _reap(process)
@@ -137,22 +135,20 @@ class Propagation:
         return Propagated(problem=_missing(WISHES[""], problems))
 
     def _start(self) -> subprocess.Popen[bytes] | None:
-        with self._lock, open(self._folder / "propagation.log", "wb") as log:
-            if self._stopped:
-                return None
-            try:
-                self._process = self._guardian.start(
-                    bootstrap.command(self._python, "provenance"),
-                    self._environment,
-                    Popen,
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            except (OSError, ValueError):  # what starts the capture itself says so, too
-                return None
-            return self._process
+        with self._lock, suppress(OSError, ValueError):  # what starts the capture itself says so, too
+            if not self._stopped:
+                with open(self._folder / "propagation.log", "wb") as log:
+                    self._process = self._guardian.start(
+                        bootstrap.command(self._python, "provenance"),
+                        self._environment,
+                        Popen,
+                        stdin=subprocess.PIPE,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                    )
+                return self._process
+        return None
 
     def _ask(
         self,
@@ -173,13 +169,10 @@ class Propagation:
             return f"timed out after {TIMEOUT_S:g} s"
         if process.returncode == 0 and destination.is_file():
             return Propagated(destination.read_bytes(), round(time.perf_counter() - started, 6))
-        return self._last_words(process.returncode)
-
-    def _last_words(self, status: int) -> str:
-        if status < 0:
-            return signal.Signals(-status).name
+        if process.returncode < 0:
+            return signal.Signals(-process.returncode).name
         lines = (self._folder / "propagation.log").read_text("utf-8", "replace").strip().splitlines()
-        return lines[-1][:500] if lines else f"exit status {status}"
+        return lines[-1][:500] if lines else f"exit status {process.returncode}"
 
 
 def propagated(

@@ -115,6 +115,12 @@ def mesh_of(text: str) -> tuple[tuple[str, int], ...]:
     return tuple((name.strip(), int(size)) for name, _, size in axes)
 
 
+def targets_of(options: argparse.Namespace, settings: Found) -> list[str]:
+    """The targets that are named, each once; else those of the settings, or the CPU."""
+    said = options.target or settings.configuration.target or "cpu"
+    return list(dict.fromkeys((said,) if isinstance(said, str) else said))
+
+
 def request_of(
     options: argparse.Namespace,
     function: str,
@@ -127,8 +133,7 @@ def request_of(
 ) -> Request:
     """The capture of one side, if it is a function; where no option says it, the settings do."""
     said = settings.configuration
-    usual = said.target if isinstance(said.target, str) else next(iter(said.target or ()), None)
-    chosen = target or options.target or usual or "cpu"
+    chosen = target or targets_of(options, settings)[0]
     return Request(
         function=located(function),
         args=tuple(options.arg),

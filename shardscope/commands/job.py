@@ -6,19 +6,30 @@ The reported findings are those of the command line, else of the settings.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from shardscope.commands.output import MAX_TRIAL_S, SEVERITIES, Output, output_of
+from shardscope.commands.output import (
+    MAX_TRIAL_S,
+    SEVERITIES,
+    Output,
+    after_screen,
+    output_of,
+    write_report,
+    write_stage,
+)
 from shardscope.configuration import TABLE, Configuration, Found, Severity
 from shardscope.exit_code import ExitCode
+from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.findings.rule import Rule
 from shardscope.inspector.findings.rules import RULES, rule_named
+from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
 from shardscope.parsers.errors import ShardscopeError
 from shardscope.parsers.record import Record
+from shardscope.terminal import progress
 
 
 class Job(Record, frozen=True):
@@ -43,6 +54,21 @@ class Job(Record, frozen=True):
             return ExitCode.UNREADABLE_INPUT
         bad = SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
         return ExitCode.FINDINGS if any(each.severity in bad for each in report.findings) else code
+
+
+def present(capture: Capture, job: Job, improve: Callable[[Report], Report] = lambda report: report) -> ExitCode:
+    """Show a capture that has ended: the text of a stage, the screen, or its report, and return how it went."""
+    if job.output.stage is not None:
+        return write_stage(capture, job.output)
+    if job.output.format == "tui":
+        from shardscope.tui.app import show
+
+        show(capture, job.policy)
+        return after_screen(capture)
+    with progress("analyzing", quiet=job.output.quiet):
+        report = inspect(capture, job.policy)
+    report = improve(report)
+    return job.status(write_report(report, job.output), report)
 
 
 def job_of(options: argparse.Namespace, settings: Found) -> Job:

@@ -13,19 +13,15 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from shardscope.commands.job import job_of
+from shardscope.commands.job import job_of, present
 from shardscope.commands.output import (
     MAX_TRIAL_S,
     add_finding_options,
     add_output_options,
-    after_screen,
-    write_report,
-    write_stage,
 )
 from shardscope.configuration import configuration_above, whole
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
-from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.traces.read import is_trace, read_trace
 from shardscope.terminal import progress
 
@@ -66,13 +62,4 @@ def run(options: argparse.Namespace) -> ExitCode:
         request = request_in(capture, options.python or settings.python)
         here = replace(capture, foreign=False)  # it is the user's wish that its script is run
         return one(CaptureHandle(request, iter((here,)), Cancellation()), job)
-    if job.output.stage is not None:
-        return write_stage(capture, job.output)
-    if job.output.format == "tui":
-        from shardscope.tui.app import show
-
-        show(capture, job.policy)
-        return after_screen(capture)
-    with progress("analyzing", quiet=options.quiet):
-        report = inspect(capture, job.policy)
-    return job.status(write_report(report, job.output), report)
+    return present(capture, job)

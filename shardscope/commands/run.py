@@ -20,11 +20,17 @@ import argparse
 import os
 import re
 import stat
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
-from shardscope.commands.capturing import add_capture_options, add_validation_option, beginning, request_of, settings_of
+from shardscope.commands.capturing import (
+    add_capture_options,
+    add_validation_option,
+    beginning,
+    request_of,
+    settings_of,
+    targets_of,
+)
 from shardscope.commands.output import add_finding_options, add_output_options, add_trial_options
 from shardscope.configuration import Found, whole
 from shardscope.exit_code import ExitCode
@@ -117,7 +123,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> ExitCode:
     """Capture, show, and return the exit status."""
     settings = settings_of(options.function)
-    requests = [_request(options, settings, target) for target in dict.fromkeys(_targets(options, settings))]
+    requests = [_request(options, settings, target) for target in targets_of(options, settings)]
     if options.stage is not None and len(requests) > 1:
         raise CaptureError("--stage writes the text of one target: name one with --target")
     if options.watch and (options.stage is not None or len(requests) > 1):
@@ -130,11 +136,6 @@ def run(options: argparse.Namespace) -> ExitCode:
 
     job = job_of(options, settings)
     return show.one(first, job) if len(requests) == 1 else show.several(chain([first], map(begin, requests[1:])), job)
-
-
-def _targets(options: argparse.Namespace, settings: Found) -> Sequence[str]:
-    said = options.target or settings.configuration.target or "cpu"
-    return (said,) if isinstance(said, str) else tuple(said)
 
 
 def _request(options: argparse.Namespace, settings: Found, target: str) -> Request:

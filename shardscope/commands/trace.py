@@ -24,15 +24,12 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 
-from shardscope.commands.job import Job, job_of
+from shardscope.commands.job import Job, job_of, present
 from shardscope.commands.output import (
     MAX_TRIAL_S,
     add_finding_options,
     add_output_options,
-    after_screen,
     write_rendered,
-    write_report,
-    write_stage,
 )
 from shardscope.commands.tracing import (
     command_of,
@@ -216,15 +213,7 @@ def show(
         names = ", ".join(trace.id_of(program) for program in others)
         print(printable(f"shardscope: showing {trace.id_of(shown)}; others: {names}"), file=sys.stderr)
     capture = replace(capture_of(shown, python), foreign=foreign)
-    if output.stage is not None:
-        return write_stage(capture, output)
-    if output.format == "tui":
-        from shardscope.tui.app import show as show_capture
-
-        show_capture(capture, job.policy)
-        return after_screen(capture)
-    report = improve(inspect(capture, job.policy), shown)
-    return job.status(write_report(report, output), report)
+    return present(capture, job, lambda report: improve(report, shown))
 
 
 @dataclass
@@ -263,7 +252,9 @@ def _matching(trace: Trace, wanted: str) -> Sequence[Program]:
         program
         for program in trace.merged
         if program.path is not None
-        and any(fnmatchcase(name, wanted) for name in (trace.id_of(program), *_names(program)))
+        and any(
+            fnmatchcase(name, wanted) for name in (trace.id_of(program), program.compiled.id, program.compiled.name)
+        )
     ]
     if not found:
         names = list(dict.fromkeys(program.compiled.name for program in trace.programs if not program.is_helper))
@@ -271,7 +262,3 @@ def _matching(trace: Trace, wanted: str) -> Sequence[Program]:
         known = f"; compiled programs: {', '.join(near)}" if near else "; JAX compiled no program for the script"
         raise CaptureError(f"no program matches {wanted!r}{known}")
     return sorted(found, key=lambda program: program.compiled.captured != "full")
-
-
-def _names(program: Program) -> Sequence[str]:
-    return program.compiled.id, program.compiled.name

@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from shardscope.commands.capturing import mesh_of
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.protocol.blocks import by_receiver
 from shardscope.inspector.ir.array_sharding import ArraySharding
 from shardscope.inspector.ir.types import ArrayType, jax_type
-from shardscope.inspector.render.printable import printable
 from shardscope.inspector.shardings.placement import pairs_of
 from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.inspector.units import format_bytes, plural
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
-from shardscope.terminal import write
+from shardscope.terminal import say, write
 
 MAX_PAIRS = 16
 """Pairs of devices that are listed."""
@@ -48,7 +46,7 @@ def run(options: argparse.Namespace) -> ExitCode:
         before = None if options.before == "HOST" else _sharding(options.before, options.mesh, type)
         pairs = pairs_of(type, before, _sharding(options.after, options.to_mesh or options.mesh, type))
     except ValueError as error:
-        print(printable(f"shardscope transfer: {error}"), file=sys.stderr)
+        say(f"shardscope transfer: {error}")
         return ExitCode.USAGE
     received = by_receiver(pairs)
     if options.format == "json":
@@ -61,7 +59,8 @@ def run(options: argparse.Namespace) -> ExitCode:
         lines.append("nothing moves")
     else:
         most = max(received.values())
-        lines.append(f"{plural(len(received), 'device')} of {_devices(options)} receive, at most {format_bytes(most)}")
+        devices = MeshSyntax(options.to_mesh or options.mesh).size
+        lines.append(f"{plural(len(received), 'device')} of {devices} receive, at most {format_bytes(most)}")
     for (sender, to), size in list(pairs.items())[:MAX_PAIRS]:
         lines.append(f"  {'host' if sender is None else sender} → {to}  {format_bytes(size)}")
     if len(pairs) > MAX_PAIRS:
@@ -75,7 +74,3 @@ def _sharding(text: str, mesh: tuple[tuple[str, int], ...], type: ArrayType) -> 
         return from_spec(parse_spec(text), MeshSyntax(mesh), len(type.shape or ()))
     except ParseError as error:
         raise ValueError(f"{text}: {error}") from None
-
-
-def _devices(options: argparse.Namespace) -> int:
-    return MeshSyntax(options.to_mesh or options.mesh).size

@@ -14,7 +14,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from shardscope.commands.capturing import add_capture_options, kept_in, request_of, settings_of, watched
+from shardscope.commands.capturing import add_capture_options, kept_in, request_of, settings_of, targets_of, watched
 from shardscope.commands.job import policy_of
 from shardscope.commands.output import add_output_options, exit_code, output_of, write_report, write_result
 from shardscope.configuration import seconds, whole
@@ -39,13 +39,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", action="append", metavar="TARGET", help="compile for this target; repeat it for several"
     )
-    add_validation_options(parser)
-    parser.add_argument("--seed", type=whole(0, (1 << 31) - 1), default=0, metavar="N", help="seed of synthetic values")
-    add_output_options(parser, "report", "reports", screen=False)
-
-
-def add_validation_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--seconds` and `--reproduction`."""
     parser.add_argument(
         "--seconds",
         type=seconds,
@@ -58,6 +51,8 @@ def add_validation_options(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="where the files that show a difference are written (default: NAME.TARGET.validation)",
     )
+    parser.add_argument("--seed", type=whole(0, (1 << 31) - 1), default=0, metavar="N", help="seed of synthetic values")
+    add_output_options(parser, "report", "reports", screen=False)
 
 
 def run(options: argparse.Namespace) -> ExitCode:
@@ -68,10 +63,8 @@ def run(options: argparse.Namespace) -> ExitCode:
         write_result(f"{_text(found)}\n".encode(), output)
         return CODES[found.status]
     settings = settings_of(options.function)
-    usual = settings.configuration.target
-    targets = options.target or ([usual] if isinstance(usual, str) else list(usual or ("cpu",)))
     code = ExitCode.DONE
-    for target in dict.fromkeys(targets):
+    for target in targets_of(options, settings):
         request = replace(
             request_of(options, options.function, settings, target=target), seed=options.seed, argv=tuple(options.argv)
         )

@@ -23,11 +23,19 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+import jax
+import jax.numpy  # each fork finds both imported
+import numpy as np
+
 from ..protocol.events import WAITS
 from ..protocol.request import Overrides, Request, UsageError, split_function
 from . import failures, patches, waiting
 from .channel import die_with_parent
+from .inputs.arguments import concrete, find_arguments, is_abstract
+from .inputs.callables import has_jit
+from .inputs.context import enter_context
 from .inputs.observed_source import has_inputs
+from .inputs.resolve import prepare_path, resolve
 from .script_objects import attribute
 
 MAX_FRAMES = 64
@@ -49,8 +57,6 @@ def main(descriptor: str) -> None:
     """Answer each job of standard input, in order, until there is none."""
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    import jax.numpy  # noqa: F401 (each fork finds it imported)
-
     answers = open(int(descriptor), "w")  # noqa: SIM115 (open to the end)
     for line in sys.stdin:
         answers.write(json.dumps(_forked(json.loads(line))) + "\n")
@@ -125,8 +131,6 @@ def _answer(writing: int, answer: dict[str, Any]) -> NoReturn:
 
 
 def _run(job: dict[str, Any], values: _Values) -> None:
-    import jax
-
     script = job["script"]
     if job["one"]:
         patches.Overriding(Overrides(is_one=True)).change_mesh(sys.modules["jax._src.mesh"])
@@ -136,7 +140,7 @@ def _run(job: dict[str, Any], values: _Values) -> None:
         patches.Overriding(Overrides(check=False)).change_shard_map(sys.modules["jax._src.shard_map"])
     patches.interpose(job["replaced"])
     sys.argv = [script, *job["argv"]]
-    _watch_shardings(jax, values)
+    _watch_shardings(values)
     data = patches.text_of(script)
     if job["request"]:
         request = Request.decode(job["request"])
@@ -157,13 +161,6 @@ def _run(job: dict[str, Any], values: _Values) -> None:
 
 
 def _call(request: Request, values: _Values) -> None:
-    import jax
-
-    from .inputs.arguments import find_arguments
-    from .inputs.callables import has_jit
-    from .inputs.context import enter_context
-    from .inputs.resolve import prepare_path, resolve
-
     prepare_path(request.function)
     found = resolve(request.function)
     with ExitStack() as stack:
@@ -176,10 +173,6 @@ def _call(request: Request, values: _Values) -> None:
 
 
 def _valued(leaf: Any, seed: int, number: int) -> Any:
-    import jax
-
-    from .inputs.arguments import concrete, is_abstract
-
     if not is_abstract(leaf):
         return leaf
     sharding = getattr(leaf, "sharding", None)
@@ -192,7 +185,7 @@ class _Silent:
         return lambda *args, **kwargs: None
 
 
-def _watch_shardings(jax: Any, values: _Values) -> None:
+def _watch_shardings(values: _Values) -> None:
     """Note the mesh axes over which the script shards what it places, constrains, maps and passes to jit."""
 
     def watched(truth: Any, keywords: tuple[str, ...], *, results: bool = False) -> Any:
@@ -300,9 +293,6 @@ class _Values:
 
 def _summary(leaf: Any) -> list[Any] | None:
     """Shape, kind, and three numbers that tell two arrays apart."""
-    import jax
-    import numpy as np
-
     if isinstance(leaf, bool | int | float | complex):
         leaf = np.asarray(leaf)
     if isinstance(leaf, jax.core.Tracer) or not isinstance(leaf, jax.Array | np.ndarray | np.generic):
@@ -361,9 +351,6 @@ def _facts(frame: types.FrameType) -> list[dict[str, Any]]:
 
 
 def _fact(leaf: Any) -> dict[str, Any] | None:
-    import jax
-    import numpy as np
-
     kind = type(leaf).__name__
     if kind in ("Mesh", "AbstractMesh"):
         return {"kind": "mesh", **_mesh(leaf)}
@@ -410,8 +397,6 @@ def _axes_of(leaf: Any) -> Iterator[str]:
 
 def _leaves(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The leaves of trees, with their paths as expressions, largest containers first cut off."""
-    import jax
-
     count = 0
     for name, value in names.items():
         if name.startswith("__") or isinstance(value, types.ModuleType | types.FunctionType | type):
