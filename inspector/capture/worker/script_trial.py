@@ -140,7 +140,7 @@ def _run(job: dict[str, Any], values: _Values) -> None:
         patches.Overriding(Overrides(check=False)).change_shard_map(sys.modules["jax._src.shard_map"])
     patches.interpose(job["replaced"])
     sys.argv = [script, *job["argv"]]
-    _watch_shardings(values)
+    _watch_shardings(jax, values)
     data = patches.text_of(script)
     if job["request"]:
         request = Request.decode(job["request"])
@@ -185,7 +185,7 @@ class _Silent:
         return lambda *args, **kwargs: None
 
 
-def _watch_shardings(values: _Values) -> None:
+def _watch_shardings(jax: Any, values: _Values) -> None:
     """Note the mesh axes over which the script shards what it places, constrains, maps and passes to jit."""
 
     def watched(truth: Any, keywords: tuple[str, ...], *, results: bool = False) -> Any:
