@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Callable, Generator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.capture.warm import WARMTH, Warmth
+from shardscope.inspector.experiments import lab
+from shardscope.inspector.report import Experiment, Finding, Report
 from shardscope.samples.catalogue import samples
 
 from tests.sweeps import FAST, THOROUGH, examples, sampled
@@ -60,10 +64,46 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    _say_which_changes_helped(config)
     _say_what_was_not_tried(config)
     WARMTH.close()
     gc.collect()
     gc.freeze()  # pytest collects five times more
+
+
+TRIED: Counter[str] = Counter()
+"""Changes that were compiled and judged since the last report of a test, by rule, and those that helped."""
+
+_judged = lab.judged
+
+
+def _counted(before: Report, after: Report, *more: Any) -> Experiment:
+    done = _judged(before, after, *more)
+    found = more[-1]
+    TRIED.update({found.rule: 1, f"{found.rule} helped": done.helps} if isinstance(found, Finding) else {})
+    return done
+
+
+lab.judged = _counted
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> None:
+    item.user_properties += [("tried", dict(TRIED))] if TRIED else []
+    TRIED.clear()
+
+
+def _say_which_changes_helped(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    reports = [] if terminal is None else [each for some in terminal.stats.values() for each in some]
+    known = [each.user_properties for each in reports if getattr(each, "when", "") == "teardown"]
+    sums = sum(
+        (Counter(counts) for properties in known for name, counts in properties if name == "tried"), Counter[str]()
+    )
+    rules = sorted(name for name in sums if " " not in name)
+    if rules and terminal is not None:
+        words = ", ".join(f"{rule} {sums[f'{rule} helped']} of {sums[rule]}" for rule in rules)
+        terminal.write_line(f"changes that helped, of those tried: {words}")
 
 
 LEFT_OUT = "the time that sweeps take"
