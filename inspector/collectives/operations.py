@@ -245,7 +245,7 @@ ELEMENTWISE = POINTWISE | Does.SUM
 def is_handed_on(place: EquationPlace, also: Does = STRAIGHT) -> bool:
     """Return whether an equation hands its operand on, in one device's blocks or as a whole, or is of another class."""
     primitive = place.equation.primitive
-    return primitive in GATHERS or not does(primitive) & ~(HANDED_ON | also)
+    return primitive in GATHERS or does(primitive) in HANDED_ON | also
 
 
 def is_of_gradients(flow: JaxprFlow, place: EquationPlace) -> bool:

@@ -52,7 +52,7 @@ def _passes(uses: Uses, members: list[Instruction], differentiated: bool) -> Map
         farther: dict[Instruction, set[str]] = {}
         for member, names in reached.items():
             for user in (user for name in sorted(names) for user in users[name]):
-                is_moved = user.opcode == "select" or not does(user.opcode) & ~RESHARDS
+                is_moved = user.opcode == "select" or does(user.opcode) in RESHARDS
                 if step + 1 < MAX_STEPS and is_moved and user.op_name in (None, "", member.op_name):
                     farther.setdefault(member, set()).add(user.name)
                 else:

@@ -61,7 +61,7 @@ def argument_kinds(
     trained, trains = weights_of(program), context_of(program).differentiated
     returned = {jax_type(value.type) for value in program.capture.outputs}
     held = {value.path.removeprefix(UPDATED) for value in program.capture.outputs if value.path.startswith(UPDATED)}
-    known: list[tuple[tuple[str, ...], ShardedValue]] = []
+    known: dict[tuple[object, ...], tuple[int, ShardedValue]] = {}
     paths = {each.name: tuple(steps_of(each.name)) for each in arguments}
     for each in sorted(arguments, key=lambda each: place_of_parameters(each.name)):
         steps = paths[each.name]
@@ -72,13 +72,10 @@ def argument_kinds(
             yield "data", each, None
             continue
         # Moments have the path of their parameter in its container behind their own, and come after it.
-        parameters = [
-            other
-            for own, other in known
-            if each.type == other.type and (not own or steps[-len(own) :] == own) and each.name != other.name
-        ]
-        known.append((tuple(steps_of(_CONTAINER.sub("", "".join(steps)))), each))
-        yield ("optimizer state", each, parameters[0]) if parameters else ("parameters", each, None)
+        ends = ((each.type, *steps[start:]) for start in range(len(steps) + 1))
+        parameter = min((known[end] for end in ends if end in known), key=lambda found: found[0], default=None)
+        known.setdefault((each.type, *steps_of(_CONTAINER.sub("", "".join(steps)))), (len(known), each))
+        yield ("parameters", each, None) if parameter is None else ("optimizer state", each, parameter[1])
 
 
 def _use(

@@ -218,4 +218,4 @@ def does(name: str) -> Does:
 
 def all_do(names: Collection[str], classes: Does) -> bool:
     """Return whether all of some operations are of these classes, and nothing else."""
-    return all(not does(name) & ~classes for name in names)
+    return all(does(name) in classes for name in names)

@@ -123,9 +123,7 @@ class ValueFlow:
             if instruction.opcode == "dynamic-update-slice":
                 operands = self.operands(instruction)
                 return bool(operands) and self._is_zero(operands[0])
-            before = (
-                self._before(place) if not meaning_of(instruction.opcode).does & ~SAME else [self._fused_root(place)]
-            )
+            before = self._before(place) if meaning_of(instruction.opcode).does in SAME else [self._fused_root(place)]
             waiting += [each for each in before if each is not None and each not in seen]
             seen.update(waiting)
         return False

@@ -65,7 +65,7 @@ def forward(
                 reach.outputs.append(use)
             elif not isinstance(use, AnyUse):
                 onward = (use,)
-            elif graph.does(cast("U", use)) & ~through or not keeps(cast("U", use)):
+            elif graph.does(cast("U", use)) not in through or not keeps(cast("U", use)):
                 reach.ends.append(cast("U", use))
             else:
                 reach.steps.append(cast("U", use))
@@ -163,4 +163,4 @@ class Ends(Generic[V, U, T]):
         yield from onward
 
     def _is_end(self, use: U) -> bool:
-        return bool(self._graph.does(use) & ~self._through) or not self._keeps(use)
+        return self._graph.does(use) not in self._through or not self._keeps(use)

@@ -36,9 +36,9 @@ class InstructionWork:
         does = self._does(instruction)
         if does & Does.CONTRACT:
             return "contraction"
-        if not does & ~MOVES:
+        if does in MOVES:
             return "moves"
-        if not does & ~(MOVES | POINTWISE):
+        if does in MOVES | POINTWISE:
             return "elementwise"
         return "control" if does is Does.CALL else "other"
 

@@ -77,7 +77,7 @@ def _test(condition: Computation, module: HloModule) -> Test | None:
             environment = {number: evaluation.operand(root, number) for number in range(len(root.operands))}
             root = called.root
         else:
-            through = not does(root.opcode) & ~TRANSPARENT and root.operands
+            through = does(root.opcode) in TRANSPARENT and root.operands
             root = root.computation.instruction(root.operands[0]) if through else None
     if root is None or root.opcode != "compare":
         return None
@@ -131,7 +131,7 @@ class _Evaluation:
                 return _sum(self.operand(instruction, 0), -right) if isinstance(right, int) else None
             case "fusion" | "call":
                 return self._call(instruction)
-            case opcode if not does(opcode) & ~TRANSPARENT:
+            case opcode if does(opcode) in TRANSPARENT:
                 return self.operand(instruction, 0)
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -60,6 +61,7 @@ def components(path: str) -> list[str]:
     return [*parts, path[start:]]
 
 
+@lru_cache(maxsize=4096)
 def keys_of_name(name: str) -> tuple[str, ...]:
     """The keys in the name of an argument or output: `params['layers'][0].wq` is `("params", "layers", "0", "wq")`.
 

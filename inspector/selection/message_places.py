@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from ...parsers.source import Frame
 from ..capture.model import STAGES, Message
@@ -30,6 +31,7 @@ MAX_DEPTH = 16
 _INSTRUCTION = re.compile(r"(?:^|\s)%([\w.-]+) = \S+ [\w-]+\(")
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _SOURCE = re.compile(r'source_file="([^"]*)"(?:,? source_line=(\d{1,9})\b)')
+_IN_NAME = re.compile(rb"[\w.-]")
 _DONATED = re.compile(r"donated buffers were not usable")
 _ARRAY = re.compile(r"\b(bool|(?:u?int|b?float|complex)(?=\d))(\w*\[[\d,]*\])")
 """A type with NumPy's name of the dtype."""
@@ -76,16 +78,11 @@ def _places(stage: ParsedStage, named: str | None, op_name: str | None) -> Itera
     module = stage.hlo
     if module is None:
         return
-    patterns = []
-    if op_name is not None:
-        patterns.append(re.escape(f'op_name="{op_name}"'.encode()))
+    needles = [] if op_name is None else [f'op_name="{op_name}"']
     if named is not None and (op_name is None or named.partition(".")[0] not in ("param", "parameter")):
-        patterns.insert(0, rb"(?<![\w.-])" + re.escape(named.encode()) + rb" = ")
-    for pattern in patterns:
-        matches = re.finditer(pattern, stage.source.data)
-        found = [
-            module.instruction_at(match.start()) for match, _ in zip(matches, range(MAX_INSTRUCTIONS), strict=False)
-        ]
+        needles.insert(0, f"{named} = ")
+    for needle in needles:
+        found = map(module.instruction_at, islice(_offsets(stage.source.data, needle.encode()), MAX_INSTRUCTIONS))
         here = [instruction for instruction in found if instruction is not None]
         for instruction in here:
             if instruction.frames:
@@ -93,6 +90,15 @@ def _places(stage: ParsedStage, named: str | None, op_name: str | None) -> Itera
         for around in users_with_positions(module, here, differentiated=False).values():
             if around.source.stack:
                 yield around.source
+
+
+def _offsets(data: bytes, needle: bytes) -> Iterator[int]:
+    """Where a text stands, but for the end of a longer name."""
+    at = data.find(needle)
+    while at >= 0:
+        if not at or not _IN_NAME.match(data, at - 1):
+            yield at
+        at = data.find(needle, at + 1)
 
 
 def _donation(program: Program, message: Message) -> PlacedMessage:

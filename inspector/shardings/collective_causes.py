@@ -203,7 +203,7 @@ def _returns(flow: Dataflow, row: int) -> bool:
 
 
 def _passes(flow: Dataflow, row: int) -> bool:
-    return not does(flow.rows[row].name) & ~SAME
+    return does(flow.rows[row].name) in SAME
 
 
 def _at_a_source(

@@ -88,7 +88,7 @@ def _made(computation: Computation, name: str) -> Instruction | None:
     """The instruction that makes a value, behind those that only change its form."""
     made = computation.instruction(name)
     for _ in range(MAX_FORMS):
-        if made is None or does(made.opcode) & ~FORMS or not made.operands:
+        if made is None or does(made.opcode) not in FORMS or not made.operands:
             break
         made = computation.instruction(made.operands[0])
     return made
@@ -98,7 +98,7 @@ def _goes_to_permutes(module: HloModule, instruction: Instruction) -> bool:
     found, reached = False, [instruction]
     for each in reached:
         for user, _ in module.graph.users(each)[0]:
-            if not does(user.opcode) & ~FORMS or user.opcode == "all-reduce":
+            if does(user.opcode) in FORMS or user.opcode == "all-reduce":
                 reached.append(user)
             elif user.opcode == PERMUTE:
                 found = True

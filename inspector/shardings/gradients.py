@@ -62,7 +62,7 @@ def _made(flow: Dataflow, value: Node, user: int) -> Sequence[Node]:
 def _keeps_elements(flow: Dataflow, row: int) -> bool:
     """Return whether an operation is elementwise, or only changes the order of dimensions."""
     rule = flow.records.rule(flow.rows[row])
-    if not does(flow.rows[row].name) & ~(SAME | Does.REPEAT):
+    if does(flow.rows[row].name) in SAME | Does.REPEAT:
         return True
     if rule is None:
         return False

@@ -133,7 +133,7 @@ def _only_use(flow: HloFlow, value: HloValue) -> HloUse | None:
         use = uses[0] if len(uses) == 1 else None
         if use is None or isinstance(use, Output):
             return None
-        if isinstance(use, HloUse) and flow.does(use) & ~UNCHANGED and not _is_scaled(flow, use):
+        if isinstance(use, HloUse) and flow.does(use) not in UNCHANGED and not _is_scaled(flow, use):
             return use
         value = use.result if isinstance(use, HloUse) else use
     return None

@@ -57,7 +57,7 @@ def _cast_sums(flow: Flow, value: At, sizes: Mapping[str, int]) -> Iterator[tupl
 
 
 def _is_end(place: EquationPlace) -> bool:
-    return bool(meaning_of(place.equation.primitive).does & ~(SAME | POINTWISE | Does.REPEAT))
+    return meaning_of(place.equation.primitive).does not in SAME | POINTWISE | Does.REPEAT
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, output: str, axes: tuple[str, ...]) -> Finding:

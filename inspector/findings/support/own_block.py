@@ -65,7 +65,7 @@ def own_block(report: Report, flow: Flow, place: EquationPlace, output: int) -> 
         return None
     along, first = next(each for each in taken if each is not None)
     dims = tuple(_dimensions(result.type.array, math.prod(sizes[axis] for axis in along), first))
-    is_known = all(not flow.does(use) & ~ELEMENTWISE for use in reach.steps)
+    is_known = all(flow.does(use) in ELEMENTWISE for use in reach.steps)
     dims = dims[:1] if is_known else dims
     return OwnBlock(along, dims, tuple(use.place for use in reach.ends), is_known) if dims else None
 

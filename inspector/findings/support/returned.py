@@ -57,7 +57,7 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
         """The number of a result; -1 for what needs all of a sum on one device, or is unknown."""
         if isinstance(use, Output):
             return [use.path[0] if use.path else 0]
-        return [-1] if use is None or flow.does(use) & ~USED_IN_BLOCKS else []
+        return [-1] if use is None or flow.does(use) not in USED_IN_BLOCKS else []
 
     ends = Ends(flow, SAME | POINTWISE, described, decisive=(-1,))
     for collective in sums if sharded else ():
