@@ -26,7 +26,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "diff": "json.diff:diff_to_json",
         "verdicts": "json.diff:verdicts_to_json",
         "trace": "json.trace:trace_to_json",
-        "ranks": "json.ranks:ranks_to_json",
+        "ranks": "json.trace:ranks_to_json",
         "suggestions": "json.suggestions:suggestions_to_json",
     },
     "markdown": {

@@ -93,7 +93,7 @@ def _places(stage: ParsedStage, named: str | None, op_name: str | None) -> Itera
 
 
 def _offsets(data: bytes, needle: bytes) -> Iterator[int]:
-    """Where a text stands, but for the end of a longer name."""
+    """The offsets of a text, unless it is the end of a longer name."""
     at = data.find(needle)
     while at >= 0:
         if not at or not _IN_NAME.match(data, at - 1):
