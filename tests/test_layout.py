@@ -281,7 +281,7 @@ CEILINGS = {
     "inspector/execution_counts": 550,
     "inspector/experiments": 2160,
     "inspector/findings": 8525,
-    "inspector/ir": 1557,
+    "inspector/ir": 1560,
     "inspector/links": 200,
     "inspector/render": 8242,
     "inspector/report": 1387,
