@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ...parsers.hlo import HloModule
 from ..catalog.spellings import HLO_OPCODES, PRIMITIVES
+from ..ir.name_scopes import split_path
 from ..report import Origin, Pass
 
 _PATH = re.compile(r"\w+\(")
@@ -28,7 +29,7 @@ def merged_parts(op_name: str) -> tuple[str, ...]:
 
     Of names in a row, `jit(f)/a/b;jit(f)/c;d`, a later one may leave out the path that it has in common with the first.
     """
-    first, *others = _split(op_name, ";") if is_path(op_name) else [op_name]
+    first, *others = split_path(op_name, ";") if is_path(op_name) else [op_name]
     path = first.rpartition("/")[0]
     whole = (each if is_path(each) or not path else f"{path}/{each}" for each in others)
     return tuple(part for name in (first, *whole) for part in _factored_out(name))
@@ -38,7 +39,7 @@ def _factored_out(name: str) -> tuple[str, ...]:
     merged = _MERGED.fullmatch(name)
     if merged is None:
         return (name,)
-    return tuple(f"{merged['before']}{part}{merged['after']}" for part in _split(merged["parts"], ":;"))
+    return tuple(f"{merged['before']}{part}{merged['after']}" for part in split_path(merged["parts"], ":;"))
 
 
 def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
@@ -69,19 +70,6 @@ def _direction(path: str, differentiated: bool) -> Pass:
     if "transpose(" in path:
         return "backward"
     return "forward" if "jvp(" in path or not differentiated else "unknown"
-
-
-def _split(text: str, separators: str) -> list[str]:
-    """The parts between separators that are in no parentheses."""
-    if not any(separator in text for separator in separators):
-        return [text]
-    parts, depth, start = [], 0, 0
-    for index, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if character in separators and depth == 0:
-            parts.append(text[start:index])
-            start = index + 1
-    return [*parts, text[start:]]
 
 
 MARK = "is_spmd_generated"

@@ -52,7 +52,8 @@ def collectives_in_context(stage: ParsedStage, context: AnalysisContext) -> tupl
     if stage.hlo is None or not stage.stage.tags or context.lowered.stablehlo is None:
         found = tuple(replace(each, module=each.module or module_of(each)) for each in found)
     else:
-        found = with_authors(stage, found, _twins(context), context)
+        twins = None if context.partitioned is None else _twins_in(context.partitioned, context)
+        found = with_authors(stage, found, twins, context)
     return in_one_tree(found, context.lowered.arguments)
 
 
@@ -65,10 +66,6 @@ def _as_spelled(stage: ParsedStage, context: AnalysisContext) -> tuple[Collectiv
     found = hlo_collectives(stage.name, stage.hlo, context)
     stablehlo = context.lowered.stablehlo
     return found if stablehlo is None else tuple(_with_stack(each, stage, stablehlo) for each in found)
-
-
-def _twins(context: AnalysisContext) -> Twins | None:
-    return None if context.partitioned is None else _twins_in(context.partitioned, context)
 
 
 @derived

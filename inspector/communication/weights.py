@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..capture.model import Capture, Value
-from ..dataflow.graph import Output
 from ..dataflow.jaxpr import At, GlobalFlow, global_flow_of
 from ..dataflow.meaning import POINTWISE, SAME
 from ..dataflow.walks import forward
@@ -59,14 +58,11 @@ def _updated(flow: GlobalFlow, gradients: Sequence[At], capture: Capture) -> Ite
     if len(inputs) != len(capture.arguments):
         return
     updates = forward(flow, gradients, SAME | POINTWISE, carried=True, limit=MAX_VALUES)
-    types = {(each.path[0], capture.outputs[each.path[0]].type) for each in updates.outputs if _is_in(each, capture)}
+    numbers = {each.path[0] for each in updates.outputs}
+    types = {(number, output.type) for number, output in enumerate(capture.outputs) if number in numbers}
     wanted = {type for _, type in types}
     for variable, argument in zip(inputs, capture.arguments, strict=True):
         if argument.type in wanted:
             reach = forward(flow, [At(0, variable.name)], SAME | POINTWISE, carried=True)
             if any((output.path[0], argument.type) in types for output in reach.outputs):
                 yield argument.path
-
-
-def _is_in(output: Output, capture: Capture) -> bool:
-    return output.path[0] < len(capture.outputs)

@@ -106,15 +106,11 @@ def intermediate_shardings(report: Report, lines: Lines) -> tuple[tuple[Intermed
     return tuple(counted.items())
 
 
-def _same_constraint(one: IntermediateSharding) -> Hashable:
-    """A constraint on a line whose text changed; results of operations are too alike for this."""
-    return None if one.role == "value" else (one.role, one.line[0], one.type)
-
-
 INTERMEDIATE_RULES: tuple[Rule[IntermediateSharding], ...] = (
     lambda one: one,
     lambda one: (one.role, one.line, one.name, one.type),
-    _same_constraint,
+    # A constraint on a line whose text changed; results of operations are too alike for this.
+    lambda one: None if one.role == "value" else (one.role, one.line[0], one.type),
 )
 
 

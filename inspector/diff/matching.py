@@ -14,15 +14,12 @@ from .pairing import Pair, Rule, Unambiguous, pair_up
 from .regrouping import Regrouping, regroup
 
 
-def _line(one: Transfer) -> Hashable:
-    """The line, where one is known; what nothing is known of stands at no place that another could be at."""
-    return (one.place.frames[0], one.place.direction) if one.place.frames[0] != ("", "") else None
-
-
 def _at_line(*details: Callable[[CollectiveSignature], Hashable]) -> Callable[[Transfer], Hashable]:
+    """The line, where one is known: what nothing is known of is at no place that another could be at."""
+
     def key(one: Transfer) -> Hashable:
-        line = _line(one)
-        return None if line is None else (line, *(each(one.work) for each in details))
+        line = one.place.frames[0]
+        return None if line == ("", "") else (line, one.place.direction, *(each(one.work) for each in details))
 
     return key
 
@@ -73,10 +70,6 @@ def _of_function(one: Transfer) -> Hashable:
     return (function, one.place.direction, _kind(work), work.dtypes, work.bytes_in) if function else None
 
 
-def _of_kind(one: Transfer) -> Hashable:
-    return _kind(one.work), _axes(one.work), one.place.direction
-
-
 SAME: tuple[Rule[Transfer], ...] = (
     lambda one: one,
     lambda one: (one.work, one.place.frames[0], one.place.direction),
@@ -93,7 +86,7 @@ LOOSE: tuple[Rule[Transfer] | Unambiguous[Transfer], ...] = (
     _other_kind,
     _in_another_pass,
     Unambiguous(_of_function),
-    Unambiguous(_of_kind),
+    Unambiguous(lambda one: (_kind(one.work), _axes(one.work), one.place.direction)),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...parsers.record import Record
@@ -48,16 +48,12 @@ def compare(targets: Sequence[str], reports: Sequence[Report]) -> Comparison:
     """
     cells: dict[Cause, list[list[Collective]]] = {}
     for number, report in enumerate(reports):
-        for collective in _compiled(report):
+        for collective in (each for each in report.collectives if each.stage == COMPILED):
             row = cells.setdefault(_cause(collective, report), [[] for _ in reports])
             row[number].append(collective)
     ordered = sorted(cells.items(), key=lambda item: not item[0].source)
     rows = tuple(CauseRow(cause, tuple(map(tuple, row))) for cause, row in ordered)
     return Comparison(tuple(targets), with_other_targets(targets, reports), rows)
-
-
-def _compiled(report: Report) -> Iterable[Collective]:
-    return (collective for collective in report.collectives if collective.stage == COMPILED)
 
 
 def is_compiled(report: Report) -> bool:

@@ -32,7 +32,7 @@ def scopes(path: str) -> tuple[str, ...]:
     """
     found: list[str] = []
     around: list[str] = []
-    for component in components(_CONTROL_FLOW.sub("", path).lstrip("/")):
+    for component in split_path(_CONTROL_FLOW.sub("", path).lstrip("/")):
         inner = component
         while (wrapped := _TRANSFORMATION.fullmatch(inner)) and not _FUNCTION.fullmatch(inner):
             inner = wrapped[1]
@@ -50,12 +50,14 @@ def _joined(around: list[str], found: list[str]) -> list[str]:
     return found if found[: len(around)] == around else [*around, *found]
 
 
-def components(path: str) -> list[str]:
-    """The parts of a path between slashes that are in no parentheses."""
+def split_path(path: str, separators: str = "/") -> list[str]:
+    """The parts of a path between separators that are in no parentheses."""
+    if not any(separator in path for separator in separators):
+        return [path]
     parts, depth, start = [], 0, 0
     for index, character in enumerate(path):
         depth += (character == "(") - (character == ")")
-        if character == "/" and depth == 0:
+        if character in separators and depth == 0:
             parts.append(path[start:index])
             start = index + 1
     return [*parts, path[start:]]
@@ -154,14 +156,11 @@ def counterparts(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Mapping[
 
 def _in_order(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Iterator[tuple[int, int]]:
     """Results that are the leaves of one parameter of the function, in order, in a tuple or list without keys."""
-    flat = [number for number, output in enumerate(outputs) if not without_indices(output.keys) or _is_index(output)]
+    keys = [output.keys for output in outputs]
+    flat = [n for n, each in enumerate(keys) if not without_indices(each) or all(map(str.isdecimal, each))]
     types = [outputs[number].type for number in flat]
     for leaves in grouped((argument.root, number) for number, argument in enumerate(arguments)).values():
         wanted = [arguments[each].type for each in leaves]
         fits = [at for at in range(len(types) - len(wanted) + 1) if types[at : at + len(wanted)] == wanted]
         if len(wanted) > 1 and fits:
             yield from zip(flat[fits[0] : fits[0] + len(wanted)], leaves, strict=True)
-
-
-def _is_index(leaf: Leaf) -> bool:
-    return all(key.isdecimal() for key in leaf.keys)

@@ -63,7 +63,8 @@ def _rule_lines(rule: CollectiveRule) -> Iterator[str]:
         yield f"  also named   {', '.join(rule.aliases)}"
     yield f"  types        {_typing(rule)}"
     yield f"               {rule.example}"
-    yield f"  lowers to    {'nothing: no communication' if rule.lowers_to is None else _communication(rule.lowers_to)}"
+    lowered = "nothing: no communication" if rule.lowers_to is None else f"{rule.lowers_to} (communication)"
+    yield f"  lowers to    {lowered}"
     yield f"  transposes   {'not linear: it has no transpose' if rule.transpose is None else f'to {rule.transpose}'}"
     yield f"  the devices' results {'are equal' if rule.equal else 'may differ'} along the axis"
     if rule.note:
@@ -83,10 +84,6 @@ def table_text(rules: Iterable[CollectiveRule]) -> str:
 
 def _typing(rule: CollectiveRule) -> str:
     return f"{rule.takes or '()'} → {rule.gives}"
-
-
-def _communication(kind: str) -> str:
-    return f"{kind} (communication)"
 
 
 WIDTH = 100

@@ -82,7 +82,8 @@ def _boundary(flow: Dataflow, before: ParsedStage) -> Iterator[Compared]:
     entry = None if before.hlo is None else before.hlo.entry
     if entry is None or entry.root is None:
         return
-    parameters = sorted((each for each in entry.instructions if each.opcode == "parameter"), key=_number)
+    parameters = [each for each in entry.instructions if each.opcode == "parameter"]
+    parameters.sort(key=lambda each: number_of(each.literal) or 0)
     inputs = [leaf for parameter in parameters for leaf in _leaves(parameter)]
     if len(inputs) == len(flow.function.arguments):
         for number, (type, sharding) in enumerate(inputs):
@@ -102,10 +103,6 @@ def _leaves(instruction: Instruction) -> Iterator[Sharded]:
     each = written.elements if isinstance(written, gspmd.TupleSharding) else (written,) * len(types)
     if len(each) == len(types):
         yield from zip(types, each, strict=True)
-
-
-def _number(parameter: Instruction) -> int:
-    return number_of(parameter.literal) or 0
 
 
 def _other(own: ArraySharding, candidates: Sequence[gspmd.Sharding | None], rank: int) -> ArraySharding | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from ... import report as values
-from ...capture.protocol.trace import Place, Transferred
+from ...capture.protocol.trace import Place
 from ...traces import ranks, retracing, trace
 from .finding import Remedy, Where, remedy_of, where_of
 from .references import shaped
@@ -154,16 +154,16 @@ def trace_to_json(found: trace.Trace) -> bytes:
         found.status,
         found.seconds,
         list(map(_process, found.processes)),
-        [_program(program, found) for program in found.programs],
-        [_transfer(number, each) for number, process in enumerate(found.processes) for each in process.transfers],
+        [shaped(Program, each, each.compiled, id=found.id_of(each)) for each in found.programs],
+        [
+            shaped(Transfer, each, process=number, pairs=[Pair(*pair) for pair in each.pairs])
+            for number, process in enumerate(found.processes)
+            for each in process.transfers
+        ],
         [_retraced(each, found) for each in retracing.retraced(found)],
         None if found.explanation is None else _explanation(found.explanation),
     )
     return encoded(document)
-
-
-def _transfer(process: int, moved: Transferred) -> Transfer:
-    return shaped(Transfer, moved, process=process, pairs=[Pair(*pair) for pair in moved.pairs])
 
 
 def trace_json_schema() -> dict[str, Any]:
@@ -190,10 +190,6 @@ def _process(process: trace.Process) -> Process:
         failure=process.failure.message if process.failure else None,
         messages=[message.text for message in process.messages],
     )
-
-
-def _program(program: trace.Program, found: trace.Trace) -> Program:
-    return shaped(Program, program, program.compiled, id=found.id_of(program))
 
 
 def _retraced(found: retracing.Retraced, of: trace.Trace) -> Retraced:
