@@ -158,30 +158,24 @@ def is_output_file(name: str) -> bool:
     return fnmatchcase(name, OUTPUT_FILE.format("*"))
 
 
+COUNTS = ("JAX_NUM_PROCESSES", "JAX_PROCESS_COUNT", "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE")
+RANKS: tuple[str, ...] = ("JAX_PROCESS_ID", "JAX_PROCESS_INDEX", "RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_NODEID")
+RANKS += ("OMPI_COMM_WORLD_RANK",)
+"""Environment variables of launchers with the number of processes, and with that of one: each is alone on its host."""
+
+
 def _launcher_variables(options: TraceOptions) -> dict[str, str]:
     """Environment variables by which launchers describe the job to the processes that they start, one on each host."""
-    rank, count = str(options.rank), str(options.processes)
     address, _, port = options.coordinator.rpartition(":")
+    alone = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
     return {
+        **dict.fromkeys(RANKS, str(options.rank)),
+        **dict.fromkeys(COUNTS, str(options.processes)),
+        **dict.fromkeys(alone, "0"),
         "JAX_COORDINATOR_ADDRESS": options.coordinator,
-        "JAX_NUM_PROCESSES": count,
-        "JAX_PROCESS_COUNT": count,
-        "JAX_PROCESS_ID": rank,
-        "JAX_PROCESS_INDEX": rank,
         "MASTER_ADDR": address,
         "MASTER_PORT": port,
-        "RANK": rank,
-        "WORLD_SIZE": count,
-        "LOCAL_RANK": "0",
-        "NODE_RANK": rank,
-        "SLURM_PROCID": rank,
-        "SLURM_NTASKS": count,
-        "SLURM_LOCALID": "0",
-        "SLURM_NODEID": rank,
-        "OMPI_COMM_WORLD_RANK": rank,
-        "OMPI_COMM_WORLD_SIZE": count,
-        "OMPI_COMM_WORLD_LOCAL_RANK": "0",
-        "HOSTNAME": f"{socket.gethostname()}-{rank}",
+        "HOSTNAME": f"{socket.gethostname()}-{options.rank}",
         **({"PYTHONHASHSEED": str(options.rank + 1)} if "PYTHONHASHSEED" not in os.environ else {}),
     }
 

@@ -59,11 +59,11 @@ def compare_ranks(trace: Trace, expected: int | None = None) -> RankComparison:
     processes = _by_rank(trace)
     programs = {rank: _shared(trace, number) for rank, number in processes.items()}
     by_rank = {rank: trace.processes[number] for rank, number in processes.items()}
-    found = [*_devices(by_rank), *_calls(by_rank, programs), *_programs(programs)]
+    everywhere = set.intersection(*({each.compiled.fingerprint for each in own} for own in programs.values() or [[]]))
+    found = [*_devices(by_rank), *_calls(by_rank, programs, everywhere), *_programs(programs, everywhere)]
     if any(each.kind != "missing" for each in found):  # what comes after a divergence may be missing for it alone
         ended = {rank for rank, process in by_rank.items() if process.has_ended}
         found = [each for each in found if each.kind != "missing" or ended.issuperset(each.sides[1].ranks)]
-    everywhere = set.intersection(*({each.compiled.fingerprint for each in own} for own in programs.values() or [[]]))
     return RankComparison(tuple(processes), len(everywhere), tuple(found), tuple(_unknown(by_rank, programs, expected)))
 
 
@@ -111,10 +111,8 @@ def _devices(processes: Mapping[int, Process]) -> Iterator[Divergence]:
         yield Divergence("devices", "", title, _sides(described))
 
 
-def _programs(programs: Mapping[int, list[Program]]) -> Iterator[Divergence]:
+def _programs(programs: Mapping[int, list[Program]], everywhere: set[str]) -> Iterator[Divergence]:
     """Programs that are not on all ranks, paired by name in the order of compilation."""
-    have = [{each.compiled.fingerprint for each in own} for own in programs.values()]
-    everywhere = set.intersection(*have) if have else set()
     places: dict[tuple[str, int], dict[int, Program]] = {}
     for rank, own in programs.items():
         turns: dict[str, Iterator[int]] = defaultdict(count)
@@ -179,12 +177,12 @@ def _what_differs(programs: Sequence[Program]) -> tuple[str, list[tuple[str, Pla
     return "options of the compiler", [("", None) for _ in programs]
 
 
-def _calls(processes: Mapping[int, Process], programs: Mapping[int, list[Program]]) -> Iterator[Divergence]:
+def _calls(
+    processes: Mapping[int, Process], programs: Mapping[int, list[Program]], everywhere: set[str]
+) -> Iterator[Divergence]:
     """The first call that ranks make differently, of programs that all of them have."""
     if not all(process.is_order_known for process in processes.values()):
         return
-    have = [{each.compiled.fingerprint for each in own} for own in programs.values()]
-    everywhere = set.intersection(*have) if have else set()
     known = {rank: {each.compiled.number: each for each in own} for rank, own in programs.items()}
     calls = {
         rank: [

@@ -178,13 +178,34 @@ def user_frame(error: BaseException) -> tuple[FrameType | None, int]:
 
 def line_being_run() -> str | None:
     """The innermost line of the user's that is being executed, as `file:line`."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not is_internal(file) and not is_pythons_own(file):
-            return f"{file}:{frame.f_lineno}"
-        frame = frame.f_back
-    return None
+    lines = (f"{each.f_code.co_filename}:{each.f_lineno}" for each in outwards(sys._getframe()) if is_outside(each))
+    return next(lines, None)
+
+
+def users_call(frame: FrameType | None) -> tuple[str, int] | None:
+    """The file and line of the innermost frame that is of no library, else of the innermost that is not of JAX."""
+    outside = None
+    for each in outwards(frame):
+        place = each.f_code.co_filename, each.f_lineno
+        if is_outside(each):
+            if not is_library(place[0]):
+                return place
+            outside = outside or place
+        elif place[0] == "<string>":  # of `python -c`, or of a dataclass
+            outside = outside or place
+    return outside
+
+
+def outwards(frame: FrameType | None, most: int = sys.maxsize) -> Iterator[FrameType]:
+    """A frame, and those that it was called from, up to so many."""
+    while frame is not None and most > 0:
+        yield frame
+        frame, most = frame.f_back, most - 1
+
+
+def is_outside(frame: FrameType) -> bool:
+    """Return whether a frame is neither of JAX, of Python nor of shardscope: the user's, or a library's."""
+    return not is_internal(frame.f_code.co_filename) and not is_pythons_own(frame.f_code.co_filename)
 
 
 def is_pythons_own(file: str) -> bool:

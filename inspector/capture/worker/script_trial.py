@@ -317,8 +317,7 @@ def _described(error: BaseException) -> dict[str, Any]:
     frames = []
     trace = error.__traceback__
     while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if not failures.is_internal(file) and not failures.is_pythons_own(file):
+        if failures.is_outside(trace.tb_frame):
             frames.append(trace.tb_frame)
         trace = trace.tb_next
     stack = [(f.file, f.function, f.line, f.end_line, f.column, f.end_column) for f in failure.stack]

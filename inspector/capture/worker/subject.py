@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import FrameType, MethodType, ModuleType
+from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -141,11 +141,9 @@ def _within(values: Iterable[Any], depth: int) -> Iterator[Any]:
 
 def meshes_in_frames() -> Iterator[Any]:
     """The meshes among the local variables of the user's functions that are being run: of `main`, mostly."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
+    for frame in failures.outwards(sys._getframe()):
         if failures.is_users(frame.f_code.co_filename):
             yield from meshes_in_namespace(frame.f_locals)
-        frame = frame.f_back
 
 
 def meshes_in_context() -> Iterator[Any]:

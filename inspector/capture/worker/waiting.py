@@ -85,11 +85,11 @@ def _is_in_program(runner: int) -> bool:
     frames = sys._current_frames()
     if any(_files(frame, _CALLBACKS) for thread, frame in frames.items() if thread != threading.get_ident()):
         return False
-    inside: FrameType | None = frames.get(runner)
-    while inside is not None and failures.is_internal(inside.f_code.co_filename):
-        if inside.f_code.co_filename.startswith(failures.HERE) or inside.f_code.co_filename.endswith(_WAITING):
+    for file in (inside.f_code.co_filename for inside in failures.outwards(frames.get(runner))):
+        if not failures.is_internal(file):
+            return False
+        if file.startswith(failures.HERE) or file.endswith(_WAITING):
             return _is_alone_on_cpus()
-        inside = inside.f_back
     return False
 
 
@@ -102,8 +102,4 @@ def _is_alone_on_cpus() -> bool:
 
 
 def _files(frame: FrameType | None, wanted: tuple[str, ...]) -> bool:
-    while frame is not None:
-        if frame.f_code.co_filename.endswith(wanted):
-            return True
-        frame = frame.f_back
-    return False
+    return any(each.f_code.co_filename.endswith(wanted) for each in failures.outwards(frame))

@@ -142,12 +142,9 @@ def mapped_call(frame: FrameType | None) -> Call | None:
 def transformed_call(frame: FrameType | None) -> Call | None:
     """The call of what `grad` or `vmap` made of a function, the outermost one, which JAX carries out outside of jit."""
     around = None
-    for _ in range(MAX_DEPTH):
-        if frame is None:
-            break
-        if frame.f_code.co_filename.endswith("jax/_src/api.py") and frame.f_code.co_name in TRANSFORMING:
-            around = frame
-        frame = frame.f_back
+    for each in failures.outwards(frame, MAX_DEPTH):
+        if each.f_code.co_filename.endswith("jax/_src/api.py") and each.f_code.co_name in TRANSFORMING:
+            around = each
     if around is None or miss_of(around) is not None:
         return None
     call, given = _call_in(around), around.f_locals
@@ -182,12 +179,11 @@ def _with_names_of(inner: Any, function: FunctionType) -> FunctionType:
 
 def _mapping_frame(frame: FrameType | None) -> FrameType | None:
     """The frame of JAX's in which a mapped function is called, with nothing but JAX's own between."""
-    for _ in range(MAX_DEPTH):
-        if frame is None or not failures.is_internal(frame.f_code.co_filename):
+    for each in failures.outwards(frame, MAX_DEPTH):
+        if not failures.is_internal(each.f_code.co_filename):
             return None
-        if frame.f_code.co_filename.endswith(MAPPING) and frame.f_code.co_name == "wrapped":
-            return frame
-        frame = frame.f_back
+        if each.f_code.co_filename.endswith(MAPPING) and each.f_code.co_name == "wrapped":
+            return each
     return None
 
 

@@ -279,15 +279,7 @@ def _names(caller: Any, count: int) -> list[str]:
 
 def _place(caller: Any) -> tuple[str | None, int]:
     """The user's line that takes the derivative, or that of a library; else where the function begins."""
-    frame, inside = caller, None
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not failures.is_internal(file) and not failures.is_pythons_own(file):
-            if not failures.is_library(file):
-                return file, frame.f_lineno
-            inside = inside or (file, frame.f_lineno)
-        frame = frame.f_back
-    if inside is not None:
-        return inside
+    if (found := failures.users_call(caller)) is not None:
+        return found
     code = getattr(caller.f_locals.get("fun"), "__code__", None)
     return (None, 0) if code is None else (code.co_filename, code.co_firstlineno)

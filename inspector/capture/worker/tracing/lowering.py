@@ -68,11 +68,8 @@ def caller_of(frame: FrameType | None) -> dict[str, Any]:
 
 def miss_of(frame: FrameType | None) -> FrameType | None:
     """The innermost frame in which JAX does what C++ cannot do for a call."""
-    for _ in range(MAX_DEPTH):
-        if frame is None or frame.f_code.co_name in (*MISSES, AOT):
-            return frame
-        frame = frame.f_back
-    return None
+    found = (each for each in failures.outwards(frame, MAX_DEPTH) if each.f_code.co_name in (*MISSES, AOT))
+    return next(found, None)
 
 
 def is_jitted_by_user(frame: FrameType | None, function: Any) -> bool:

@@ -58,19 +58,8 @@ def source_of(lowering: Lowering) -> Place | None:
 
 def call_on_stack() -> Place | None:
     """The user's line that made JAX compile: the innermost that is of no library, else the innermost not of JAX."""
-    frame = inspect.currentframe()
-    outside = None
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not failures.is_internal(file) and not failures.is_pythons_own(file):
-            place = Place(file, frame.f_lineno)
-            if not failures.is_library(file):
-                return place
-            outside = outside or place
-        elif file == "<string>":  # of `python -c`, or of a dataclass
-            outside = outside or Place(file, frame.f_lineno)
-        frame = frame.f_back
-    return outside
+    found = failures.users_call(inspect.currentframe())
+    return None if found is None else Place(*found)
 
 
 def arguments_of(lowering: Lowering) -> tuple[ProgramArgument, ...]:

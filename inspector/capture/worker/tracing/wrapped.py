@@ -59,18 +59,15 @@ def find_wrapped(frame: FrameType | None, caller: Mapping[str, Any]) -> Wrapped 
 
 def wrapper_on_stack(frame: FrameType | None) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
     """The wrapper that a library puts around a jitted function, with the user's arguments; None without one."""
-    for _ in range(MAX_DEPTH):
-        if frame is None:
-            return None
-        file = frame.f_code.co_filename
+    for each in failures.outwards(frame, MAX_DEPTH):
+        file = each.f_code.co_filename
         if not failures.is_internal(file):
             if not failures.is_library(file):
                 return None
-            names = frame.f_locals
+            names = each.f_locals
             found = next((value for value in names.values() if wrappers.is_wrapper(value)), None)
             if found is not None and isinstance(names.get("args"), tuple):
                 return found, names["args"], dict(names.get("kwargs") or {})
-        frame = frame.f_back
     return None
 
 
@@ -93,15 +90,12 @@ def _mapped(function: Any, frame: FrameType | None) -> Wrapped | None:
 
 def _mapped_arguments(function: Any, frame: FrameType | None) -> list[str]:
     """Return the user's name of each array given to a mapped function, from the frame of the call; none without one."""
-    for _ in range(MAX_DEPTH):
-        if frame is None:
-            return []
-        given = frame.f_locals
+    for each in failures.outwards(frame, MAX_DEPTH):
+        given = each.f_locals
         flat = next((given[name] for name in FLAT if name in given), None)
-        if frame.f_code.co_filename.endswith(PMAP) and flat is not None:
+        if each.f_code.co_filename.endswith(PMAP) and flat is not None:
             known_as = wrappers.named_leaves(function, given["args"], given["kwargs"])
             return [known_as.get(id(leaf), [""])[0] for leaf in flat]
-        frame = frame.f_back
     return []
 
 
