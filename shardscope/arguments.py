@@ -43,7 +43,8 @@ def _split(given: list[str]) -> tuple[str | None, list[str], list[str]]:
     if at == len(given):
         return "run", ["run", *given], []
     script, argv = given[at], given[at + 1 :]
-    if not _is_script(script):
+    is_path = any(mark in script for mark in "./:") or os.path.exists(script)
+    if not is_path and script not in {each.name for each in samples()}:
         options = [text for action in _options_of("run") for text in action.option_strings]
         unknown = next((text for text in given[:at] if not any(each.startswith(text) for each in options)), None)
         _refuse(script) if unknown is None or not unknown.startswith("-") else _refuse_option("run", unknown)
@@ -66,10 +67,6 @@ def _options_of(name: str) -> Sequence[argparse.Action]:
     parser = argparse.ArgumentParser()
     load(name).configure(parser)
     return parser._actions
-
-
-def _is_script(text: str) -> bool:
-    return any(mark in text for mark in "./:") or os.path.exists(text) or text in {each.name for each in samples()}
 
 
 def _refuse_option(command: str, text: str) -> NoReturn:

@@ -154,7 +154,6 @@ def fold(capture: Capture, event: Event | None) -> Capture:
 
 
 def _timed(capture: Capture, now: float) -> Capture:
-    """With the time of the phase that ends now."""
     if capture.progress is None:
         return capture
     phase, since = capture.progress.phase, capture.progress.since

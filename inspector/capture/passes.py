@@ -75,7 +75,7 @@ def snapshots(files: Iterable[PassFile], *, every: bool = False) -> Snapshots:
     """Yield the passes that change communication, or with `every` each pass that changes anything."""
     kept: list[PassSnapshot] = []
     size = left_out = 0
-    for snapshot in _around_changes(files, _itself if every else communication):
+    for snapshot in _around_changes(files, bytes if every else communication):
         size += len(snapshot.stage.source.data)
         if size <= MAX_BYTES:
             kept.append(snapshot)
@@ -84,12 +84,9 @@ def snapshots(files: Iterable[PassFile], *, every: bool = False) -> Snapshots:
     return Snapshots(tuple(kept), left_out)
 
 
-def _itself(data: bytes) -> object:
-    return data
-
-
 def _around_changes(files: Iterable[PassFile], signature_of: Callable[[bytes], object]) -> Iterator[PassSnapshot]:
-    named = [(place, read) for name, read in _in_order(files) if (place := place_of(name)) is not None]
+    ordered = sorted(files, key=lambda file: PurePosixPath(file[0]).name)
+    named = [(place, read) for name, read in ordered if (place := place_of(name)) is not None]
     places = [place for place, _ in named]
     before: PassSnapshot | None = None
     signature: object = None
@@ -103,10 +100,6 @@ def _around_changes(files: Iterable[PassFile], signature_of: Callable[[bytes], o
                 yield before
             yield snapshot
         before, signature = None if changes else snapshot, found
-
-
-def _in_order(files: Iterable[PassFile]) -> list[PassFile]:
-    return sorted(files, key=lambda file: PurePosixPath(file[0]).name)
 
 
 def pass_before(places: Sequence[tuple[str, str, str]], number: int) -> tuple[str, str]:

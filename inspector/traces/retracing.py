@@ -109,7 +109,6 @@ def _devices(program: CompiledProgram) -> str:
 
 
 def _text(argument: ProgramArgument, other: ProgramArgument) -> str:
-    """Return the parts of an argument that may differ."""
     words = [argument.type] if argument.type != other.type or argument.weak != other.weak else []
     if argument.weak != other.weak:
         words.append("weak" if argument.weak else "not weak")
@@ -193,7 +192,6 @@ def _lines(stage: ParsedStage) -> list[tuple[str, int]]:
 
 
 def _common(lines: Iterable[str]) -> int:
-    """Return the length of the common prefix."""
     least, *_, most = sorted(lines)
     return next((at for at, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), min(len(least), len(most)))
 

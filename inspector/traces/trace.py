@@ -102,7 +102,8 @@ class Trace(Record, frozen=True):
         for program in self.programs:
             groups.setdefault(_identity(program), []).append(program)
         return tuple(
-            replace(min(group, key=lambda each: each.process), on=_processes(group)) for group in groups.values()
+            replace(min(group, key=lambda each: each.process), on=tuple(sorted(each.process for each in group)))
+            for group in groups.values()
         )
 
     def id_of(self, program: Program) -> str:
@@ -117,7 +118,3 @@ def _identity(program: Program) -> object:
     if compiled.fingerprint:
         return compiled.fingerprint, compiled.id
     return compiled.id, compiled.source, compiled.call, compiled.arguments, compiled.static
-
-
-def _processes(group: list[Program]) -> tuple[int, ...]:
-    return tuple(sorted(each.process for each in group))

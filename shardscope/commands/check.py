@@ -102,7 +102,6 @@ def run(options: argparse.Namespace) -> ExitCode:
 
 
 def _checks(options: argparse.Namespace) -> Sequence[Check]:
-    """The function that is named, or all that the settings name."""
     if options.function is not None:
         check = _check(options.function, options.function, options, settings_of(options.function))
         if check.golden is None and not check.budgets and not options.validate:

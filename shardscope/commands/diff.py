@@ -146,7 +146,6 @@ def _of_pass(options: argparse.Namespace) -> ExitCode:
 
 
 def _request(options: argparse.Namespace, function: str, side: str) -> Request:
-    """The capture of a side, with what is said for that side alone."""
     target, python, overrides = (getattr(options, f"{name}_{side}") for name in ("target", "python", "with"))
     found = settings_of(function)
     return request_of(options, function, found, target=target, python=python, overrides=overrides, live=options.live)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...catalog.spellings import is_kernel
-from .program.structure import bodies
+from .program.structure import bodies, equations_of
 
 _MARK = re.compile(r"/~eq\d+\.\d+~|~eq\d+\.\d+~/?")
 _NUMBERS = re.compile(r"~eq(\d+)\.(\d+)~")
@@ -44,13 +44,12 @@ def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
     problem = None
     try:
         seen = _of_kernels(jaxprs)
-        around: dict[int, bool] = {}
         for index, jaxpr in enumerate(jaxprs):
             if id(jaxpr) in seen:
                 continue
             seen.add(id(jaxpr))
             for position, equation in enumerate(jaxpr.eqns):
-                if _holds_kernel(equation, around):
+                if _holds_kernel(equation):
                     continue
                 info = equation.source_info
                 equation.source_info = info.replace(name_stack=info.name_stack.extend(f"~eq{index}.{position}~"))
@@ -66,26 +65,14 @@ def numbered(jaxprs: Sequence[Any]) -> Iterator[str | None]:
 
 def _of_kernels(jaxprs: Sequence[Any]) -> set[int]:
     kernels = [equation for jaxpr in jaxprs for equation in jaxpr.eqns if is_kernel(equation.primitive.name)]
-    waiting = [body for equation in kernels for body in bodies(equation)]
-    found: set[int] = set()
-    while waiting:
-        body = waiting.pop()
-        if id(body) not in found:
-            found.add(id(body))
-            waiting += [inner for equation in body.eqns for inner in bodies(equation)]
-    return found
+    outer = [body for equation in kernels for body in bodies(equation)]
+    inner = (body for each in outer for equation in equations_of(each) for body in bodies(equation))
+    return {*map(id, outer), *map(id, inner)}
 
 
-def _holds_kernel(equation: Any, known: dict[int, bool]) -> bool:
-    """Return whether an equation is a kernel, or has one in a body; `known` has the answers for bodies, by id."""
-    if is_kernel(equation.primitive.name):
-        return True
-    found = False
-    for body in bodies(equation):
-        if id(body) not in known:
-            known[id(body)] = any(_holds_kernel(inner, known) for inner in body.eqns)
-        found = found or known[id(body)]
-    return found
+def _holds_kernel(equation: Any) -> bool:
+    inside = (each for body in bodies(equation) for each in equations_of(body))
+    return any(is_kernel(each.primitive.name) for each in (equation, *inside))
 
 
 class EquationNumbers:

@@ -98,7 +98,6 @@ def repeat_random_numbers() -> None:
 
 
 def _random_states() -> Iterator[tuple[Callable[[Any], None], Any]]:
-    """Yield what sets the state of each of the two generators, and its state now."""
     import random
 
     import numpy.random

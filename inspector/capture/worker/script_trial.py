@@ -332,7 +332,6 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 def _facts(frame: types.FrameType) -> list[dict[str, Any]]:
-    """Arrays, meshes, shardings and specs that the code of a frame can name."""
     names = {**{n: frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals}, **frame.f_locals}
     for name, value in frame.f_globals.items():
         if type(value).__name__ == "Mesh":

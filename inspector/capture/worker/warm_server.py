@@ -106,8 +106,6 @@ class Hidden:
 
 
 class _Restores:
-    """Loads a module by taking it from where it was hidden."""
-
     def __init__(self, hidden: Hidden, module: types.ModuleType, spec: Any) -> None:
         self._hidden = hidden
         self._module = module

@@ -158,7 +158,6 @@ def transformed_call(frame: FrameType | None) -> Call | None:
 
 
 def _call_in(frame: FrameType) -> Call | None:
-    """The call that a frame of a function in one of JAX's is of."""
     code, given = frame.f_code, frame.f_locals
     for each in gc.get_referrers(code):
         cells = getattr(each, "__closure__", None) or ()

@@ -84,8 +84,6 @@ class Context:
 
 @dataclass
 class _Seen:
-    """A program, how many of its name were compiled before it, and the call that it was compiled for."""
-
     program: CompiledProgram
     place: tuple[str, int]
     call: Call | None
@@ -102,8 +100,6 @@ class _Seen:
 
 @dataclass
 class _Observer:
-    """The programs of a script, as far as they are known."""
-
     finish: Callable[[_Observer], NoReturn]
     seen: dict[int, _Seen] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)

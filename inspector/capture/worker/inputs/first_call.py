@@ -134,7 +134,6 @@ class FirstCall:
         return not is_own_of_jax(inside) and names_of(function)[0] == self.name and self._is_of_owner(function)
 
     def _is_getter(self, call: Call) -> bool:
-        """Return whether a call is that of a property, which may be a jitted function."""
         owner = getattr(call.function, "__self__", next(iter(call.args), None))
         return isinstance(inspect.getattr_static(type(owner), self.name, None), property | functools.cached_property)
 

@@ -105,7 +105,6 @@ def _of_step(function: Any, model: type) -> list[Group]:
 
 
 def _within_reach(function: Any, model: type, optimizer: type) -> Iterator[Group]:
-    """The variables of the models and optimizers that a function closes over, or that its module has."""
     known = [*closed_over(function).values(), *getattr(function, "__globals__", {}).values()]
     for each in {id(each): each for each in known}.values():
         if is_a(each, model):

@@ -170,13 +170,10 @@ def _parts(value: Any, path: str) -> list[tuple[str, Any]]:
     for held in ("raw_value", "array"):  # a variable of nnx, a named array of Haliax
         if hasattr(value, held):
             return [(path, getattr(value, held))]
-    if _is_sequence_of_nnx(value):
+    is_sequence = hasattr(value, "__len__") and hasattr(value, "__iter__")
+    if is_sequence and type(value).__module__.startswith("flax.nnx"):
         return [(f"{path}[{number}]", item) for number, item in enumerate(value)]
     return [(f"{path}.{name}", item) for name, item in getattr(value, "__dict__", {}).items()]
-
-
-def _is_sequence_of_nnx(value: Any) -> bool:
-    return type(value).__module__.startswith("flax.nnx") and hasattr(value, "__len__") and hasattr(value, "__iter__")
 
 
 _ONLY_STATE = re.compile(r"\.states\[0\]\[0\]\Z")

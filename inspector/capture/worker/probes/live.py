@@ -21,6 +21,7 @@ from ..inputs.paths import result_path
 from ..program.avals import is_ref, spec_text, type_text
 from ..program.compiled import leaves_of
 from ..program.values import donations
+from .keeping import plain
 from .partial import is_partial, placed, whole
 
 RUNS = 5
@@ -177,7 +178,7 @@ def _input_formats(compiled: Any, count: int) -> list[Any]:
 
 def digest_of(leaves: Sequence[Any]) -> str | None:
     """The same for the same bits in arrays of the same types; None where these are not arrays, or too many bytes."""
-    known = [jax.random.key_data(each) if _is_key(each) else each for each in leaves]
+    known = [plain(each) if hasattr(each, "dtype") and not holds(each) else each for each in leaves]
     if any(holds(each) or not hasattr(each, "dtype") for each in known):
         return None
     if sum(each.size * each.dtype.itemsize for each in known) > MAX_INPUT_BYTES:
@@ -192,10 +193,6 @@ def digest_of(leaves: Sequence[Any]) -> str | None:
 def _argument(leaf: Any) -> OutputSummary:
     is_known = isinstance(leaf, jax.Array) and not holds(leaf)
     return _summary("", leaf, MAX_PRODUCT) if is_known else OutputSummary("", "", None)
-
-
-def _is_key(value: Any) -> bool:
-    return jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.prng_key)
 
 
 def _summary(path: str, leaf: Any, largest: int | None) -> OutputSummary:

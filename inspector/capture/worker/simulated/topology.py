@@ -145,7 +145,6 @@ class Topology:
 
 
 def _called_by(name: str) -> bool:
-    """Return whether the caller's caller is JAX's own function of that name."""
     code = sys._getframe(2).f_code
     return code.co_name == name and is_internal(code.co_filename)
 

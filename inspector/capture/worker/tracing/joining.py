@@ -102,7 +102,6 @@ class _Joining:
             return truth()
 
     def _initialize(self, truth: Callable[..., Any], state: Any, signature: inspect.Signature) -> None:
-        """Join, as this process and no child of it."""
         own = dataclasses.replace(self._options, coordinator="", processes=1, rank=0)
         os.environ[OPTIONS_VARIABLE] = own.encode()
         config = sys.modules["jax"].config

@@ -200,8 +200,6 @@ def _send_compiled_alone(
 
 
 class _Compiled:
-    """A lowered program in the form of one that is compiled already."""
-
     def __init__(self, computation: Any, executable: Any) -> None:
         self._computation = computation
         self._executable = executable
