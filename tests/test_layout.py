@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_900,
+    "inspector/capture": 18_860,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2346,
@@ -289,11 +289,11 @@ CEILINGS = {
     "inspector/shardings": 3340,
     "inspector/targets": 360,
     "inspector/trace_errors": 4314,
-    "inspector/traces": 875,
+    "inspector/traces": 870,
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3810,
+    "shardscope": 3805,
     "tui": 7152,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
