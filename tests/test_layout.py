@@ -272,7 +272,7 @@ CEILINGS = {
     "inspector/capture": 18_860,
     "inspector/catalog": 490,
     "inspector/check": 290,
-    "inspector/collectives": 2346,
+    "inspector/collectives": 2309,
     "inspector/communication": 800,
     "inspector/cost": 1650,
     "inspector/dataflow": 1875,

@@ -28,9 +28,9 @@ from .context import AnalysisContext
 from .operations import OperationFacts, facts_of
 from .origin import CUSTOM, is_path, last_components, merged_parts
 from .participants import Participants
-from .served_pass import passes_served
 from .spelled import argument_of
 from .twins import BECOMES, COMBINED, Part, Twins, parts_of
+from .users import passes_served
 
 T = TypeVar("T")
 

@@ -19,12 +19,11 @@ from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, STARTS
 from ..execution_counts.hlo_executions import HloExecutions
 from ..ir.types import array_type, size
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
-from .combiner import parts_of
 from .context import AnalysisContext
 from .dcn_transfers import RENDEZVOUS, Transfer, is_host_transfer, slices_of, transfer_of
 from .origin import direction_of, origin_of, written_by
 from .participants import GroupsOfModule, Participants, participants_of
-from .source_from_users import UserPositions, users_with_positions
+from .users import UserPositions, parts_of, users_with_positions
 
 OPENINGS = HLO_OPCODES | STARTS
 

@@ -29,10 +29,9 @@ from ..report import WRITTEN, Collective, SourcePosition
 from .authors import module_of, with_authors
 from .context import AnalysisContext, context_of
 from .hlo import hlo_collectives
-from .requests import requests_served
-from .served_pass import passes_served
 from .stablehlo import stablehlo_collectives
 from .twins import Twins, twins_in
+from .users import passes_served, requests_served
 
 EquationStacks = Mapping[tuple[str, frozenset[AxisRef], tuple[ArrayType, ...]], set[tuple[Frame, ...]]]
 """The stacks of equations by kind, axes and types."""

@@ -8,7 +8,7 @@ from itertools import islice
 
 from ...parsers.source import Frame
 from ..capture.model import STAGES, Message
-from ..collectives.source_from_users import users_with_positions
+from ..collectives.users import users_with_positions
 from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
 from ..ir.program import Program

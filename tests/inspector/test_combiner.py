@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardscope.inspector.collectives.combiner import parts_of
 from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
+from shardscope.inspector.collectives.users import parts_of
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.hlo import HloModule, parse_module
