@@ -283,18 +283,18 @@ CEILINGS = {
     "inspector/findings": 8525,
     "inspector/ir": 1558,
     "inspector/links": 200,
-    "inspector/render": 8235,
+    "inspector/render": 8225,
     "inspector/report": 1387,
     "inspector/selection": 380,
-    "inspector/shardings": 3340,
+    "inspector/shardings": 3331,
     "inspector/targets": 360,
-    "inspector/trace_errors": 4314,
+    "inspector/trace_errors": 4302,
     "inspector/traces": 870,
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
     "shardscope": 3805,
-    "tui": 7152,
+    "tui": 7118,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
 

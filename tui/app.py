@@ -31,7 +31,7 @@ from .edit_loop import EditLoop
 from .feed import Feed
 from .key_footer import KeyFooter
 from .main_screen import MainScreen
-from .palette import THEMES, usual_theme, variables
+from .painted import THEMES, usual_theme, variables
 from .prompt import Prompt
 from .ranks_screen import RanksScreen
 from .side_by_side import SideBySide

@@ -17,8 +17,7 @@ from ..inspector.render.tables.collectives import FOLLOWS, Key, collectives, key
 from ..inspector.report import Collective, Report
 from ..inspector.selection.selection import Selection
 from ..inspector.units import format_seconds
-from .painted import columns_of, rows_of
-from .palette import axis_hues
+from .painted import axis_hues, columns_of, rows_of
 from .row_table import RowTable
 
 

@@ -14,8 +14,7 @@ from ..inspector.report import ProbedValue, Report
 from ..inspector.values.elements import array_lines
 from ..parsers.record import Record
 from .mesh_grid import Picture, Traffic, draw
-from .painted import data, fact, folded, title
-from .palette import axis_hues, hue
+from .painted import axis_hues, data, fact, folded, hue, title
 
 STEP = 4
 """Rows or columns by which the window moves."""

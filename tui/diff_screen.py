@@ -24,8 +24,7 @@ from ..inspector.render.printable import printable
 from ..inspector.render.table import Column, Table, plain_text
 from ..inspector.render.tables.comparison import screen_tables
 from ..inspector.units import plural
-from .drawn_text import Mark
-from .highlight import of_dialect
+from .drawn_text import Mark, of_dialect
 from .key_footer import KeyFooter
 from .painted import Row, columns_of, data
 from .prompt import Prompt, PromptedScreen

@@ -18,8 +18,7 @@ from ..inspector.render.tables.passes import passes
 from ..inspector.report import Finding, PlacedMessage, Report
 from ..inspector.selection.selection import Place
 from ..parsers.errors import Problem
-from .painted import content, data, fact, folded, title
-from .palette import axis_hues
+from .painted import axis_hues, content, data, fact, folded, title
 
 Entry = Value | OutputSummary | PlacedMessage | Failure | Problem | PassChange
 

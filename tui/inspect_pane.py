@@ -21,11 +21,10 @@ from ..inspector.report import Collective, Confidence, Finding, PlacedMessage, R
 from ..inspector.selection.selection import ProbePlace, Selection, SourceLine, StagePlace
 from ..parsers.errors import Problem
 from ..parsers.source import Frame
-from .collective_details import collective_details
+from .details import collective_details, sharding_details
 from .device_details import Window, device_details
 from .entry_details import Selected, entry_details, explanation_details
 from .painted import data, folded, title
-from .sharding_details import sharding_details
 from .stage_pane import label_of
 
 MAX_CHARACTERS = 1200

@@ -24,7 +24,7 @@ from .feed import Feed
 from .inspect_pane import InspectPane
 from .key_footer import KeyFooter
 from .overview_pane import OverviewPane
-from .palette import axis_hues
+from .painted import axis_hues
 from .prompt import Prompt, PromptedScreen
 from .search import Searchable
 from .selection_screen import SelectionScreen

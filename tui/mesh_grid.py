@@ -22,8 +22,7 @@ from ..inspector.report import Collective
 from ..parsers.record import Record
 from ..parsers.sharding_syntax.mesh import MeshSyntax
 from ..parsers.sharding_syntax.replica_groups import Groups
-from .painted import data
-from .palette import axis_hue, hue
+from .painted import axis_hue, data, hue
 
 
 class Traffic(Record, frozen=True):

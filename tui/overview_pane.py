@@ -25,8 +25,7 @@ from ..inspector.report import Finding, Report, StrategyTotal
 from ..parsers.record import Record
 from .cursor_view import CURSOR, EntryView
 from .entry_details import Selected
-from .painted import columns_of, content, data, folded, rows_of, title
-from .palette import axis_hues
+from .painted import axis_hues, columns_of, content, data, folded, rows_of, title
 from .row_table import grid_of
 
 INDENT = 2

@@ -24,7 +24,7 @@ from ..inspector.report import file_and_line
 from ..inspector.traces.ranks import Divergence, RankComparison, Side, ranks_text
 from ..inspector.traces.trace import Trace
 from .diff_screen import ComparingScreen, DiffPane
-from .highlight import of_python
+from .drawn_text import of_python
 from .key_footer import KeyFooter
 from .painted import Row, data, folded
 from .prompt import Prompt, PromptedScreen

@@ -18,11 +18,9 @@ from ..inspector.report import Collective
 from ..inspector.selection.selection import Selection, StagePlace
 from ..inspector.units import format_seconds
 from ..parsers.source import Source
-from .drawn_text import COMMUNICATES, Mark
+from .drawn_text import COMMUNICATES, Mark, of_dialect, of_python
 from .entry_details import code_lines
-from .highlight import of_dialect, of_python
-from .painted import data
-from .palette import collective_hue
+from .painted import collective_hue, data
 from .tab_strip import State, Tab, TabStrip
 from .text_view import TextView
 

@@ -25,8 +25,7 @@ from .collectives_pane import CollectivesPane
 from .cursor_view import EntryView
 from .entry_details import Selected
 from .overview_pane import OverviewPane
-from .painted import columns_of, rows_of
-from .palette import axis_hues
+from .painted import axis_hues, columns_of, rows_of
 from .row_table import RowTable
 from .shardings_pane import ShardingsPane
 from .tab_strip import Tab

@@ -14,8 +14,7 @@ from textual.selection import Selection
 from ..inspector.ir.language import DebugInfo
 from ..parsers.source import Source
 from .cursor_view import cursor_bindings
-from .drawn_text import DrawnText
-from .highlight import Highlighter, plain
+from .drawn_text import DrawnText, Highlighter, plain
 from .text_lines import TextLines
 
 

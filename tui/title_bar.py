@@ -17,8 +17,7 @@ from ..inspector.render.finding_facts import counted
 from ..inspector.render.overview import jax_text
 from ..inspector.report import Report
 from ..inspector.units import format_seconds
-from .painted import data, severity_style
-from .palette import axis_hue, axis_hues
+from .painted import axis_hue, axis_hues, data, severity_style
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PERIOD = 0.1

@@ -30,11 +30,11 @@ from ..report import (
 from ..units import grouped
 from .collective_context import CollectiveContext
 from .dataflow import Dataflow, Node
+from .executed import around, outputs_of, taken_by
 from .explained import wording_of
 from .gradients import BACKWARD
 from .sharded_dimensions import placed_at
 from .table import propagated
-from .taken_by import around, outputs_of, taken_by
 from .why import overlap
 
 MAX_STEPS = 3

@@ -1,7 +1,8 @@
-"""The partitioned program's execution of an operation: the size of each dimension on one device.
+"""The execution of an operation in the compiled program: the size of each dimension on one device, and its collectives.
 
 Where values of an operation are sharded differently, the partitioner reshards some of them; what it executes the
-operation on is in the shapes of the instruction that came out of it, which is found by the operation's number.
+operation on is in the shapes of the instruction that came out of it, which is found by the operation's number. What
+takes the result of a collective, or makes its operands, is found along the values of the program.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.mlir import ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
-from ..dataflow.meaning import Does, does
+from ..dataflow.hlo import HloUse, HloValue
+from ..dataflow.meaning import SAME, Does, does
+from ..dataflow.sources import Place, value_flow
+from ..dataflow.walks import Reach, forward
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
-from ..links.operation_ids import tag_of_location, tagged_places
+from ..links.operation_ids import tag_of_location, tagged_places, tags_in
 from ..report import Collective
 from ..units import grouped
 from .dataflow import Dataflow
@@ -142,3 +146,55 @@ def _executed(stage: ParsedStage | None, text: ParsedStage | None, flow: Dataflo
 @derived
 def _places(text: ParsedStage) -> Mapping[int, Sequence[int]]:
     return grouped((number, offset) for offset, number in tagged_places(text))
+
+
+HANDED_ON = SAME | Does.SEND
+"""Operations that hand on a value, to other devices or in another layout."""
+
+MAX_VISITED = 60
+"""Values that are followed from one collective."""
+
+
+@derived
+def taken_by(stage: ParsedStage, collective: Collective) -> frozenset[int]:
+    """Return the numbers of the operations that take a collective's result, by whatever hands it on."""
+    reach = _reach(stage, collective)
+    return (
+        frozenset()
+        if reach is None
+        else frozenset(number for end in reach.ends for number in tags_in(stage, end.instruction.span))
+    )
+
+
+@derived
+def outputs_of(stage: ParsedStage, collective: Collective) -> Sequence[int]:
+    """The numbers of the program's outputs that a collective's result becomes, by whatever hands it on."""
+    reach = _reach(stage, collective)
+    return () if reach is None else sorted({output.path[0] if output.path else 0 for output in reach.outputs})
+
+
+def _reach(stage: ParsedStage, collective: Collective) -> Reach[HloValue, HloUse] | None:
+    flow = value_flow(stage)
+    start = None if flow is None else flow.module.instruction(collective.computation, collective.name)
+    if flow is None or start is None:
+        return None
+    return forward(flow.flow, flow.values(Place(start)), HANDED_ON, carried=True, limit=MAX_VISITED)
+
+
+@derived
+def around(stage: ParsedStage, collective: Collective) -> frozenset[int]:
+    """Return the numbers of the operations that a collective comes from, that take its result, or make its operands.
+
+    Those that hand a value on, and those that are applied to each of the operand's elements, are among them.
+    """
+    flow = value_flow(stage)
+    start = None if flow is None else flow.module.instruction(collective.computation, collective.name)
+    if flow is None or start is None:
+        return frozenset()
+    found = [start]
+    for value in flow.values(Place(start)):
+        reach = forward(flow.flow, [value], HANDED_ON, carried=True)
+        found += [value.instruction for value in reach.values] + [end.instruction for end in reach.ends]
+    for operand in (*flow.operands(start), Place(start)):
+        found += [source.instruction for source in flow.walk(operand)]
+    return frozenset(number for one in dict.fromkeys(found) for number in tags_in(stage, one.span))

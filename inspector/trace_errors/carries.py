@@ -11,8 +11,7 @@ from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..findings.fixes.calls import name_of, nodes_of
 from ..findings.fixes.edits import Placed, together, wrapped
 from ..report import Explanation, Fix, StoryStep
-from .failed import Failed
-from .functions import element, functions_named, prefix_of, results_of
+from .failed import Failed, element, functions_named, prefix_of, results_of
 
 INITIAL = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
 """Position of the carried values in functions of jax.lax."""

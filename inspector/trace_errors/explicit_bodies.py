@@ -11,8 +11,7 @@ from ..findings.fixes.edits import Placed, with_keyword, wrapped
 from ..report import Explanation, Fix, StoryStep
 from ..units import with_more
 from .carries import initial_carry
-from .failed import Failed
-from .functions import functions_named, results_of
+from .failed import Failed, functions_named, results_of
 from .operands import Spec, failing, resharded_at, shardings, spec_of_type, text_of
 
 CARRY = re.compile(

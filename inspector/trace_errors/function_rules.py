@@ -10,7 +10,7 @@ from ..findings.fixes.calls import binds, shard_map_calls
 from ..findings.fixes.edits import Edits, Placed, axes_text, extent, instead, together, wrapped
 from ..report import Edit, StoryStep
 from .carries import axes_in
-from .functions import Function, maps, results_of
+from .failed import Function, maps, results_of
 from .problem import ARRAYS, Argument, Candidate, Problem, Reason, without_keyword
 
 BACKWARD = re.compile(

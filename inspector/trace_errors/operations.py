@@ -12,8 +12,7 @@ from ..findings.fixes.calls import function_around, holds, name_of, nodes_of
 from ..findings.fixes.edits import axes_text, extent, instead, together, wrapped
 from ..report import Explanation, Fix, StoryStep
 from .carries import axes_in
-from .failed import Failed
-from .functions import prefix_of
+from .failed import Failed, prefix_of
 from .operands import Spec, text_of
 from .operands import axes_text as spec_axes_text
 

@@ -12,8 +12,7 @@ from ..findings.fixes.edits import Placed, as_operand, axes_text, instead, wrapp
 from ..findings.fixes.invariance import CASTS, without_varying
 from ..findings.fixes.specs import SPECS
 from ..report import Explanation, Fix, SourcePosition, StoryStep
-from .failed import Failed
-from .functions import PATH, Function, element, functions_named, maps, results_of
+from .failed import PATH, Failed, Function, element, functions_named, maps, results_of
 
 _FUNCTION = re.compile(r"applied to the function '([^']*)'")
 

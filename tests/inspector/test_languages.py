@@ -16,7 +16,7 @@ from shardscope.inspector.links.source_positions import frames_at, spans_of
 from shardscope.inspector.pipeline import summarize
 from shardscope.parsers.errors import ParseError, Problem
 from shardscope.parsers.source import Frame, Source, Span
-from shardscope.tui import highlight
+from shardscope.tui import drawn_text
 
 from .test_program import captured
 
@@ -107,7 +107,7 @@ def read(source: Source) -> Module:
 def listing(monkeypatch: pytest.MonkeyPatch) -> None:
     languages = {**LANGUAGES, "listing": Language("listing", read, r"(?P<operation>^\w+)")}
     monkeypatch.setattr(stages, "LANGUAGES", languages)
-    monkeypatch.setattr(highlight, "LANGUAGES", languages)
+    monkeypatch.setattr(drawn_text, "LANGUAGES", languages)
 
 
 @pytest.mark.usefixtures("listing")
@@ -117,7 +117,7 @@ def test_another_language() -> None:
     assert summarize(stage).opcodes == {"load": 2, "add": 1}
     assert frames_at(stage, 9) == (Frame("kernel.py", "", 4),)
     assert spans_of(stage, "kernel.py", 3) == (Span(0, 6), Span(13, 19))
-    assert highlight.of_dialect("listing")(0, "load 3") == [(0, 4, "operation")]  # type: ignore[arg-type]
+    assert drawn_text.of_dialect("listing")(0, "load 3") == [(0, 4, "operation")]  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("listing")

@@ -9,9 +9,9 @@ from shardscope.inspector.selection.selection import linked
 from shardscope.inspector.shardings.conflicts import conflicts_of
 from shardscope.inspector.shardings.table import values
 from shardscope.tui import analyst
+from shardscope.tui.details import sharding_details
 from shardscope.tui.inspect_pane import InspectPane
 from shardscope.tui.row_table import RowTable
-from shardscope.tui.sharding_details import sharding_details
 from shardscope.tui.shardings_pane import FILTERS, ShardingsPane
 from textual.widgets import Static
 

@@ -10,7 +10,7 @@ import pytest
 from shardscope.inspector.render.html.elements import style
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.cursor_view import CursorView
-from shardscope.tui.palette import DARK, HIGH_CONTRAST, LIGHT, THEMES, usual_theme, variables
+from shardscope.tui.painted import DARK, HIGH_CONTRAST, LIGHT, THEMES, usual_theme, variables
 from textual import constants
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme

@@ -22,7 +22,7 @@ from ...diff.wording import differences
 from ..change_rows import differing_text
 from .references import Text, shaped
 from .shaped import encoded, schema_of
-from .validation import Validation, validation_of
+from .subject import Validation, validation_of
 
 
 class Transfer(Struct, frozen=True):

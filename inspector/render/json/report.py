@@ -31,8 +31,7 @@ from .finding import (
 from .references import Text, shaped, with_tables
 from .shaped import Frame, Source, encoded
 from .sharding import Conflict, Sharding, Step, Value, Variance, Why, sharding_of, values_of
-from .subject import Failure, Message, Stage, Subject, stage_of
-from .validation import Validation, validation_of
+from .subject import Failure, Message, Stage, Subject, Validation, stage_of, validation_of
 
 BOUNDARY = ("argument", "output")
 

@@ -6,7 +6,7 @@ from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.collectives.context import context_of
 from shardscope.inspector.collectives.stage import collectives_in_context
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.shardings.taken_by import taken_by
+from shardscope.inspector.shardings.executed import taken_by
 from shardscope.parsers.source import Source
 
 CYCLE = b"""HloModule m, num_partitions=2
