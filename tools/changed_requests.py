@@ -257,8 +257,9 @@ def requests_at(compiler: Compiler, role: str, name: str, line: int) -> Iterator
         names = {name, f"result{name}", name.removeprefix("result")}
         yield from (("result", number) for number, each in enumerate(lowered.result_names) if each in names)
     else:
-        for number in lowered.constraints:
-            if any((frame.file, frame.line) == (name, line) for frame in lowered.stack(number)):
+        for number, operation in enumerate(lowered.operations):
+            is_asked = operation.name == "sdy.sharding_constraint"
+            if is_asked and any((frame.file, frame.line) == (name, line) for frame in lowered.stack(number)):
                 yield "constraint", number
 
 
