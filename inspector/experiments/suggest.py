@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from threading import Semaphore
 
 from ...parsers.record import Record
 from ..capture.model import Capture
@@ -21,7 +22,8 @@ from .edited import captured_with
 from .lab import MAX_AT_ONCE
 from .measured import measured
 from .pricing import PricedRow, searched
-from .suspects import obstacle
+from .spec_places import entries_in
+from .suspects import MAX_OF_ONE_PRICE, obstacle
 from .values import compared, for_numbers
 from .written import fixes_of, titled
 
@@ -111,21 +113,26 @@ def suggested(
     tell("searching by price")
     kept = weights_of(report.program) if "params" in keep else frozenset()
     found = searched(report.program, request.python, seconds * SEARCH_SHARE, kept)
-    candidates = [row for row in found.rows if row.changes][:MAX_COMPILED]
+    candidates = _in_turns([row for row in found.rows if row.changes])[:MAX_COMPILED]
     trials = _Trials(report, request, tell)
+    soon = end - seconds * WRITING_SHARE
     with ThreadPoolExecutor(at_once) as pool:
-        soon = end - seconds * WRITING_SHARE
         rows = [trials.today, *filter(None, pool.map(lambda row: trials.tried(row, capture_it, soon), candidates))]
-    rows = _ranked(rows, trials.today.memory)
-    constrained = [row for row in candidates if row.shardings is None]
-    jobs = [
-        *(partial(trials.written, row, end) for row in rows if row.is_best),
-        *(partial(trials.with_edits, row, end) for row in constrained),
-        *(partial(trials.written, row, end) for row in rows if not row.is_best),
-    ]
+    first = sorted(_ranked(rows, trials.today.memory), key=lambda row: not row.is_best)
     with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
-        rows = list(filter(None, pool.map(lambda job: job(), jobs)))
+        rows = list(pool.map(lambda row: trials.written(row, end), first))
     return Suggestions(report, tuple(_ranked(rows, trials.today.memory)), found.size, len(found.rows))
+
+
+def _in_turns(rows: list[PricedRow]) -> list[PricedRow]:
+    """The rows in their order, those last of whose price there are others: most often they are one program."""
+    alike = Counter[tuple[int, int]]()
+    turns = []
+    for row in rows:
+        key = round(row.price), round(row.held)
+        turns.append(alike[key])
+        alike[key] += 1
+    return [row for _, row in sorted(zip(turns, rows, strict=True), key=lambda each: each[0] // MAX_OF_ONE_PRICE)]
 
 
 def _ranked(rows: list[Suggestion], memory: int) -> list[Suggestion]:
@@ -141,11 +148,14 @@ class _Trials:
         self._report, self._tell = report, tell
         self._request = for_numbers(replace(request, program=report.capture.chosen))
         self._before = measured(report)
+        self._here = Semaphore(MAX_AT_ONCE)
         self.today = Suggestion(Experiment("tried", before=self._before, after=self._before, values="equal"))
 
     def tried(self, row: PricedRow, capture_it: Callable[[Request], Capture], end: float) -> Suggestion | None:
-        """Compile with other specs of arguments and results; None where the time is up, or it is not to be shown."""
-        if row.shardings is None or time.monotonic() > end:
+        """Compile an assignment; None where the time is up, or it is not to be shown."""
+        if row.shardings is None:
+            return self._with_edits(row, end, lambda found: True)
+        if time.monotonic() > end:
             return None
         self._tell(f"compiling {', '.join(f'{name}: {spec}' for name, spec in row.shardings[:2])}")
         left = max(5.0, end - time.monotonic())
@@ -165,7 +175,7 @@ class _Trials:
 
     def written(self, found: Suggestion, end: float) -> Suggestion:
         """The same row, with edits that cost the same where there are any."""
-        if found.row is None:
+        if found.row is None or found.edits:
             return found
         known = found.experiment.after
 
@@ -173,22 +183,25 @@ class _Trials:
             after = other.experiment.after
             return (after.collectives, after.bytes, after.held) == (known.collectives, known.bytes, known.held)
 
-        again = self.with_edits(found.row, end, is_same)
+        again = self._with_edits(found.row, end, is_same)
         return found if again is None else replace(found, edits=again.edits)
 
-    def with_edits(
-        self, row: PricedRow, end: float, is_wanted: Callable[[Suggestion], bool] = lambda found: True
-    ) -> Suggestion | None:
-        """Write an assignment into a copy of the source, and compile it, until one is wanted."""
+    def _with_edits(self, row: PricedRow, end: float, is_wanted: Callable[[Suggestion], bool]) -> Suggestion | None:
+        """Write an assignment into copies of the source, until one has its arguments and is wanted."""
+        wanted = {each.name: entries_in(each.spec or "P()") for each in row.changes if each.kind == "argument"}
         for edits in itertools.islice(self._ways(row), MAX_WAYS):
             left = end - time.monotonic()
             if left <= 0:
                 break
-            self._tell(f"writing {', '.join(titled(each) for each in row.groups[:2])}")
-            request = replace(self._request, timeout=max(5.0, left))
-            found = self._outcome(row, captured_with(self._report.program, request, edits), edits)
-            if found is not None and is_wanted(found):
-                return found
+            with self._here:
+                self._tell(f"writing {', '.join(titled(each) for each in row.groups[:2])}")
+                request = replace(self._request, timeout=max(5.0, left))
+                changed = captured_with(self._report.program, request, edits)
+            specs = () if changed is None else ((each.path, each.spec) for each in changed.arguments)
+            if wanted.items() <= {path: entries_in(spec or "P()") for path, spec in specs if path in wanted}.items():
+                found = self._outcome(row, changed, edits)
+                if found is not None and is_wanted(found):
+                    return found
         return None
 
     def _ways(self, row: PricedRow) -> Iterator[Edits]:
