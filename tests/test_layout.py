@@ -279,7 +279,7 @@ CEILINGS = {
     "inspector/diff": 2061,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 2160,
+    "inspector/experiments": 2170,
     "inspector/findings": 8525,
     "inspector/ir": 1558,
     "inspector/links": 200,
