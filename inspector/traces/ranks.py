@@ -11,7 +11,7 @@ from typing import Literal
 
 from ...parsers.record import Record
 from ..capture.protocol.trace import Place
-from ..units import plural, ranges_text, runs_text
+from ..units import grouped, plural, ranges_text, runs_text
 from .read import RecordedProcess, Session
 from .retracing import differences_of, first_difference
 from .trace import Process, Program, Trace
@@ -138,9 +138,7 @@ def _missing(name: str, by_rank: Mapping[int, Program], ranks: tuple[int, ...]) 
 
 
 def _different(name: str, by_rank: Mapping[int, Program]) -> Divergence:
-    groups: dict[str, list[int]] = {}
-    for rank, program in by_rank.items():
-        groups.setdefault(program.compiled.fingerprint, []).append(rank)
+    groups = grouped((program.compiled.fingerprint, rank) for rank, program in by_rank.items())
     firsts = [by_rank[ranks[0]] for ranks in groups.values()]
     title, described = _what_differs(firsts)
     sides = (
@@ -220,9 +218,7 @@ def _called(
 
 def _sides(values: Mapping[int, Hashable]) -> tuple[Side, ...]:
     """One side for each value, with the ranks that have it; the most common comes first."""
-    groups: dict[Hashable, list[int]] = {}
-    for rank, value in values.items():
-        groups.setdefault(value, []).append(rank)
+    groups = grouped((value, rank) for rank, value in values.items())
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return tuple(Side(tuple(ranks), str(value)) for value, ranks in ordered)
 

@@ -15,6 +15,7 @@ from ..capture.protocol.trace import CompiledProgram, Place, ProgramArgument
 from ..ir.program import Program as ReadProgram
 from ..ir.stage import ParsedStage
 from ..links.source_positions import frames_at
+from ..units import grouped
 from .trace import Program, Trace
 
 MAX_DIFFERENCES = 8
@@ -44,10 +45,8 @@ class Retraced(Record, frozen=True):
 
 def retraced(trace: Trace) -> tuple[Retraced, ...]:
     """The user's functions that were compiled more than once; what cost most comes first."""
-    groups: dict[object, list[Program]] = {}
-    for program in trace.merged:
-        if not program.compiled.internal and not program.compiled.transformed:
-            groups.setdefault((program.process, program.compiled.name, program.compiled.source), []).append(program)
+    own = (each for each in trace.merged if not each.compiled.internal and not each.compiled.transformed)
+    groups = grouped(((each.process, each.compiled.name, each.compiled.source), each) for each in own)
     found = [_retraced(group) for group in groups.values() if len(group) > 1]
     return tuple(sorted(found, key=lambda each: -each.compile_seconds))
 

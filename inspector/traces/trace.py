@@ -9,7 +9,7 @@ from ...parsers.record import Record
 from ..capture.model import Failure, Message
 from ..capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted, Transferred
 from ..report import Explanation
-from ..units import known_product
+from ..units import grouped, known_product
 
 
 class Program(Record, frozen=True):
@@ -98,9 +98,7 @@ class Trace(Record, frozen=True):
         """The programs, each once that several processes of one run have alike, as the first of them has it."""
         if not self.is_distributed:
             return self.programs
-        groups: dict[object, list[Program]] = {}
-        for program in self.programs:
-            groups.setdefault(_identity(program), []).append(program)
+        groups = grouped((_identity(program), program) for program in self.programs)
         return tuple(
             replace(min(group, key=lambda each: each.process), on=tuple(sorted(each.process for each in group)))
             for group in groups.values()

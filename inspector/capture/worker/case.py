@@ -23,6 +23,7 @@ from jax._src.lib import xla_client
 from jax._src.sharding_impls import GSPMDSharding
 
 from ..protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SOURCE, UNAVAILABLE
+from ..protocol.request import Request
 from .inputs.arguments import concrete
 from .probes.live import holds
 from .probes.partial import whole
@@ -33,18 +34,23 @@ MAX_BYTES = 1 << 30
 
 
 def write_case(
-    folder: str, program: TracedProgram, lowered: Any, executable: Any, devices: Sequence[Any], seed: int,
-    dump: str | None, *, gentle: bool = False,
-) -> None:  # fmt: skip
+    folder: str,
+    request: Request,
+    program: TracedProgram,
+    lowered: Any,
+    executable: Any,
+    devices: Sequence[Any],
+    dump: str | None = None,
+) -> None:
     """Write the case of a compiled program to a folder, or why there is none.
 
     `dump` is the folder with the module after each pass of the compiler, if that is wanted too. Arguments without
-    values get random ones, which `gentle` keeps in the range of second moments and of weights of sums.
+    values get random ones.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     try:
-        _write(place, program, lowered, executable, list(devices), seed, gentle=gentle)
+        _write(place, request, program, lowered, executable, list(devices))
         if dump is not None:
             shutil.copytree(dump, place / PASSES, dirs_exist_ok=True)
     except Exception as error:  # of JAX's private parts any may have moved
@@ -52,11 +58,12 @@ def write_case(
 
 
 def _write(
-    place: Path, program: TracedProgram, lowered: Any, executable: Any, devices: list[Any], seed: int, *, gentle: bool
+    place: Path, request: Request, program: TracedProgram, lowered: Any, executable: Any, devices: list[Any]
 ) -> None:
     lowering = lowered._lowering
     constants = list(getattr(lowering, "const_args", ()))
     leaves = list(program.leaves[: len(program.arguments)])
+    seed, gentle = request.seed, request.gentle
     given = [*constants, *(concrete(leaf, seed, index, gentle=gentle) for index, leaf in enumerate(leaves))]
     paths = [*("a constant" for _ in constants), *(value.path for value in program.arguments)]
     kept = sorted(lowering.compile_args["kept_var_idx"])

@@ -17,8 +17,7 @@ from jax._src.source_info_util import register_exclusion  # jax.extend adds opti
 
 from ..protocol.events import ClosedOver, Memory
 from ..protocol.request import PROBES, Request, UsageError, split_function
-from ..protocol.stages import PASSES
-from ..protocol.workspace import COMPILER_LOG, EVERY_PASS, WAITING, diverted
+from ..protocol.workspace import COMPILER_LOG, WAITING, diverted
 from . import equation_numbers, failures, waiting
 from .channel import Channel, error_text
 from .failures import OLDEST_JAX
@@ -33,7 +32,7 @@ from .program import avals, structure, values
 from .program.compiled import TracedProgram
 from .program.jaxpr_facts import Table
 from .simulated.topology import Topology
-from .stages import CaseRequest, CompiledProgram, send_compiled, send_traced
+from .stages import CompiledProgram, send_compiled, send_traced
 from .subject import KnownSubject, meshes_in_context
 
 
@@ -102,11 +101,8 @@ def record(
         if request.only_trace:
             return
         values.take_flat_arguments(traced)
-        passes = EVERY_PASS if request.passes or request.case_passes else PASSES
-        wanted = (request.seed, request.gentle, request.case_passes)
-        case = None if request.case is None else CaseRequest(request.case, *wanted)
         equation_numbers.forget_lowerings()
-        compiled = send_compiled(program, table, subject, channel, workspace, topology, passes, case)
+        compiled = send_compiled(program, table, subject, channel, workspace, topology, request)
         if request.case_evaluator:
             from .reduction.reduce import Reduction  # few programs differ
 
@@ -152,9 +148,7 @@ def _tell_of_waiting(
 
     executable = compiled.executable.runtime_executable()
     folder = os.path.join(workspace, WAITING)
-    write_case(
-        folder, program, compiled.lowered, executable, compiled.devices, request.seed, None, gentle=request.gentle
-    )
+    write_case(folder, request, program, compiled.lowered, executable, compiled.devices)
     waiting.tell(channel, runner, "run")
 
 

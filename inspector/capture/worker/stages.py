@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..protocol.events import Arguments, Equations, Memory, Outputs, Peak, Stage
-from ..protocol.request import UsageError
+from ..protocol.request import Request, UsageError
 from ..protocol.stages import PASSES
-from ..protocol.workspace import COMPILER_LOG, DUMP, compiler_options, diverted, read_messages, read_peak, read_stages
+from ..protocol.workspace import (
+    COMPILER_LOG,
+    DUMP,
+    EVERY_PASS,
+    compiler_options,
+    diverted,
+    read_messages,
+    read_peak,
+    read_stages,
+)
 from . import equation_numbers, modules, tagging
 from .channel import Channel
 from .program import jaxpr_facts
@@ -32,16 +41,6 @@ class CompiledProgram(NamedTuple):
     memory: Memory | None
 
 
-class CaseRequest(NamedTuple):
-    """The folder for the files of a validation, the seed of the values of abstract arguments, whether these are gentle,
-    and whether the modules after all passes are among the files."""
-
-    folder: str
-    seed: int
-    gentle: bool
-    passes: bool
-
-
 def send_traced(program: TracedProgram, started: float, subject: KnownSubject, channel: Channel) -> Table:
     """Send the jaxpr, the arguments and the results; tracing began at `started`, by `time.perf_counter`."""
     table = jaxpr_facts.Table(program.jaxpr)
@@ -59,13 +58,9 @@ def send_compiled(
     channel: Channel,
     workspace: str,
     topology: Topology | None = None,
-    passes: str = PASSES,
-    case: CaseRequest | None = None,
+    request: Request | None = None,
 ) -> CompiledProgram:
-    """Lower and compile; send each stage as soon as it is reached.
-
-    `case` says where the files of a validation are written.
-    """
+    """Lower and compile; send each stage as soon as it is reached, and write the case that the request asks for."""
     channel.enter("lower")
     with _compiler_messages(channel, workspace):
         started = time.perf_counter()
@@ -85,15 +80,16 @@ def send_compiled(
 
     channel.enter("compile")
     folder = str(Path(workspace, DUMP))
-    options = compiler_options(folder, passes, in_full=case is not None and case.passes)
+    is_full = request is not None and request.case is not None and request.case_passes
+    passes = EVERY_PASS if request is not None and (request.passes or request.case_passes) else PASSES
+    options = compiler_options(folder, passes, in_full=is_full)
     compiled, devices = _compile(lowered, channel, workspace, topology, options)
     subject.set_devices(devices)
-    if case is not None:
+    if request is not None and request.case is not None:
         from .case import write_case  # few captures are validated
 
         executable = compiled.executable if topology is not None else compiled.runtime_executable()
-        dump = folder if case.passes else None
-        write_case(case.folder, program, lowered, executable, devices, case.seed, dump, gentle=case.gentle)
+        write_case(request.case, request, program, lowered, executable, devices, folder if is_full else None)
     send_actual(program.arguments, program.outputs, compiled, channel, subject.mesh_of(len(devices)))
     memory = memory_of(compiled)
     if memory is not None:

@@ -116,9 +116,7 @@ class Reduction:
             compiled, devices = compile_for(self._topology, lowered, options)
         executable = compiled.executable if self._topology is not None else compiled.runtime_executable()
         shown = str(dump) if passes else None
-        write_case(
-            str(place), program, lowered, executable, devices, self._request.seed, shown, gentle=self._request.gentle
-        )
+        write_case(str(place), self._request, program, lowered, executable, devices, shown)
 
     def _cut(self, program: TracedProgram) -> None:
         """Try the program with one result, ended and without equations as far as the difference stays."""
