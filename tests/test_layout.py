@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_860,
+    "inspector/capture": 18_855,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2309,
@@ -289,7 +289,7 @@ CEILINGS = {
     "inspector/shardings": 3331,
     "inspector/targets": 360,
     "inspector/trace_errors": 4302,
-    "inspector/traces": 870,
+    "inspector/traces": 865,
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
