@@ -70,11 +70,7 @@ def _options_of(name: str) -> Sequence[argparse.Action]:
 
 
 def _refuse_option(command: str, text: str) -> NoReturn:
-    """Say that a command has no such option, and which is like it.
-
-    Raises:
-        SystemExit: always.
-    """
+    """Say that a command has no such option, and which is like it; raises SystemExit."""
     known = [each for action in _options_of(command) for each in action.option_strings]
     near = get_close_matches(text.split()[0].partition("=")[0], known, n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
@@ -82,11 +78,7 @@ def _refuse_option(command: str, text: str) -> NoReturn:
 
 
 def _refuse(text: str) -> NoReturn:
-    """Say that a word is no command, and which ones there are.
-
-    Raises:
-        SystemExit: always.
-    """
+    """Say that a word is no command, and which ones there are; raises SystemExit."""
     near = get_close_matches(text, [*SUMMARIES, *(each.name for each in samples())], n=3)
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     _Parser(prog="shardscope").error(f"there is no command, script or sample {text!r}{meant}")

@@ -17,12 +17,11 @@ from ..targets.target import Target, topology_of
 from . import endings
 from .endings import Ending
 from .environment import child_environment
-from .evaluation import evaluated
 from .events import decode, fold
 from .guardian import Guardian
 from .model import Capture, CaptureError
 from .passes import in_workspace
-from .process import Process
+from .process import Process, evaluated
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol import bootstrap
 from .protocol.case import PROGRAM

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from ..units import format_bytes, plural
-from .evaluation import EVALUATOR, evaluated
 from .events import fold
 from .here import capture_here
 from .model import Capture
 from .passes import place_of
+from .process import EVALUATOR, evaluated
 from .protocol.case import INPUTS, OPTIMIZED, PASSES, PROGRAM, SMALLER, SOURCE
 from .protocol.events import Progress
 from .protocol.request import Request

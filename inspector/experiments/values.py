@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ..capture.evaluation import evaluated
 from ..capture.model import Capture, Execution, OutputSummary
+from ..capture.process import evaluated
 from ..capture.protocol.request import Request
 from ..ir.types import jax_type
 from ..report import Values

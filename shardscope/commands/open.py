@@ -14,12 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from shardscope.commands.job import job_of, present
-from shardscope.commands.output import (
-    MAX_TRIAL_S,
-    add_finding_options,
-    add_output_options,
-)
-from shardscope.configuration import configuration_above, whole
+from shardscope.commands.output import add_finding_options, add_output_options, add_try_option
+from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
 from shardscope.inspector.traces.read import is_trace, read_trace
@@ -35,13 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_output_options(parser, "report", "reports", "trace")
     add_finding_options(parser)
-    parser.add_argument(
-        "--try",
-        dest="try_for",
-        type=whole(0, MAX_TRIAL_S),
-        metavar="SECONDS",
-        help="run the script of a capture again, if it has not changed, and try changes for so long (default: 0)",
-    )
+    text = "run the script of a capture again, if it has not changed, and try changes for so long (default: 0)"
+    add_try_option(parser, text)
 
 
 def run(options: argparse.Namespace) -> ExitCode:

@@ -249,14 +249,17 @@ MAX_TRIAL_S = 3600
 """Seconds for which changes can be tried; `--verify` takes them all."""
 
 
+def add_try_option(parser: argparse.ArgumentParser, help: str, default: int | None = None) -> None:
+    """`--try`."""
+    reader = whole(0, MAX_TRIAL_S)
+    parser.add_argument("--try", dest="try_for", type=reader, default=default, metavar="SECONDS", help=help)
+
+
 def add_trial_options(parser: argparse.ArgumentParser) -> None:
     """`--try` and `--verify`."""
-    parser.add_argument(
-        "--try",
-        dest="try_for",
-        type=whole(0, MAX_TRIAL_S),
-        metavar="SECONDS",
-        help="try changes for so long: each is made in a copy of the source, compiled and compared; 0 for none"
+    add_try_option(
+        parser,
+        "try changes for so long: each is made in a copy of the source, compiled and compared; 0 for none"
         " (default: as long as the script and its compilation took, at least 2 and at most 20); a script that fails is"
         " run again with edits, unless this is 0",
     )

@@ -25,12 +25,7 @@ from pathlib import Path
 from threading import Event
 
 from shardscope.commands.job import Job, job_of, present
-from shardscope.commands.output import (
-    MAX_TRIAL_S,
-    add_finding_options,
-    add_output_options,
-    write_rendered,
-)
+from shardscope.commands.output import add_finding_options, add_output_options, add_try_option, write_rendered
 from shardscope.commands.tracing import (
     command_of,
     folder_of,
@@ -39,7 +34,7 @@ from shardscope.commands.tracing import (
     traced_as_processes,
     traced_with_enough_devices,
 )
-from shardscope.configuration import configuration_above, devices, whole
+from shardscope.configuration import configuration_above, devices
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import Capture, CaptureError, Message
@@ -77,14 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
     parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
-    parser.add_argument(
-        "--try",
-        dest="try_for",
-        type=whole(0, MAX_TRIAL_S),
-        default=0,
-        metavar="SECONDS",
-        help="with --match: run the script again, with changes, for so long (default: 0, for none)",
-    )
+    add_try_option(parser, "with --match: run the script again, with changes, for so long (default: 0, for none)", 0)
     add_output_options(parser, "report", "reports", "trace")
     add_finding_options(parser)
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")

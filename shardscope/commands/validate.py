@@ -19,8 +19,8 @@ from shardscope.commands.job import policy_of
 from shardscope.commands.output import add_output_options, exit_code, output_of, write_report, write_result
 from shardscope.configuration import seconds, whole
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.evaluation import evaluated
 from shardscope.inspector.capture.model import Capture, Validation
+from shardscope.inspector.capture.process import evaluated
 from shardscope.inspector.capture.protocol.case import PROGRAM
 from shardscope.inspector.capture.validation import SECONDS, begin_validated
 from shardscope.inspector.pipeline import inspect

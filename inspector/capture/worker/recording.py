@@ -21,10 +21,10 @@ from ..protocol.workspace import COMPILER_LOG, WAITING, diverted
 from . import equation_numbers, failures, waiting
 from .channel import Channel, error_text
 from .failures import OLDEST_JAX
-from .inputs import callables, resharded, wrappers
+from .inputs import callables, wrappers
 from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
-from .inputs.context import enter_context
+from .inputs.context import enter_context, with_shardings
 from .inputs.resolve import NoProgramError, Resolved
 from .patches import Overriding
 from .probes import gradients, live, watching
@@ -67,9 +67,7 @@ def record(
             call = callables.trace(found.function, args, kwargs)
             if request.shardings:
                 described, specs = values.describe(call), dict(request.shardings)
-                function, (args, kwargs) = resharded.with_shardings(
-                    found.function, (args, kwargs), call, described, specs
-                )
+                function, (args, kwargs) = with_shardings(found.function, (args, kwargs), call, described, specs)
                 call = callables.trace(function, args, kwargs)
         except (*callables.CONCRETE, TypeError) as error:
             is_concrete = isinstance(error, callables.CONCRETE)
@@ -210,11 +208,7 @@ def _warnings_as_messages(channel: Channel) -> Iterator[None]:
 
 
 def _refuse_unknown(probe: str, table: Table) -> None:
-    """Refuse ids of equations that the program does not have.
-
-    Raises:
-        UsageError: there is one.
-    """
+    """Raise UsageError where the program has no equation of an id."""
     if probe in PROBES:
         return
     known = {f"{number}.{place}" for number, each in enumerate(table.jaxprs) for place in range(len(each["equations"]))}

@@ -25,7 +25,7 @@ from ...protocol.workspace import COMPILER_LOG, EVERY_PASS, compiler_options, di
 from ..case import write_case
 from ..inputs.arguments import MAX_INTEGER, is_abstract
 from ..inputs.callables import Arguments
-from ..inputs.resharded import spec_of
+from ..inputs.context import spec_of
 from ..inputs.wrappers import jax_jit
 from ..program.avals import type_text
 from ..program.compiled import TracedProgram
