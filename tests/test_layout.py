@@ -288,7 +288,7 @@ CEILINGS = {
     "inspector/selection": 380,
     "inspector/shardings": 3331,
     "inspector/targets": 360,
-    "inspector/trace_errors": 4302,
+    "inspector/trace_errors": 4282,
     "inspector/traces": 865,
     "inspector/values": 380,
     "inspector/variance": 490,

@@ -12,6 +12,7 @@ from ..findings.fixes.calls import name_of, nodes_of
 from ..findings.fixes.edits import Placed, together, wrapped
 from ..report import Explanation, Fix, StoryStep
 from .failed import Failed, element, functions_named, prefix_of, results_of
+from .problem import argument_of
 
 INITIAL = {"scan": (1, "init"), "while_loop": (2, "init_val"), "fori_loop": (3, "init_val")}
 """Position of the carried values in functions of jax.lax."""
@@ -88,10 +89,9 @@ def initial_carry(failed: Failed, name: str) -> tuple[ast.Call, Placed] | None:
 
 def _initial(failed: Failed) -> Iterator[tuple[ast.Call, Placed]]:
     for file, call in failed.calls(INITIAL):
-        position, keyword = INITIAL[name_of(call.func)]
-        given = [each.value for each in call.keywords if each.arg == keyword]
-        if given or position < len(call.args):
-            yield call, (file, given[0] if given else call.args[position])
+        initial = argument_of(call, *INITIAL[name_of(call.func)])
+        if initial is not None:
+            yield call, (file, initial)
 
 
 def _fixes(failed: Failed, axes: tuple[str, ...]) -> Iterator[Fix]:

@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ..catalog.spellings import FUNCTIONS, functions_of
 from ..findings.fixes.calls import function_around, holds, name_of, nodes_of
-from ..findings.fixes.edits import axes_text, extent, instead, together, wrapped
+from ..findings.fixes.edits import axes_text, instead, together, wrapped
 from ..report import Explanation, Fix, StoryStep
 from .carries import axes_in
 from .failed import Failed, prefix_of
-from .operands import Spec, text_of
+from .operands import Spec, failing, text_of
 from .operands import axes_text as spec_axes_text
+from .problem import argument_of
 
 REDUCTIONS = functions_of("all-reduce", "reduce-scatter", "all-gather")
 COLLECTIVES = (*FUNCTIONS, "axis_size")
@@ -74,9 +75,7 @@ def _unknown_axis(failed: Failed, names: Collection[str]) -> tuple[str, ast.Cons
 
 def _fixes(failed: Failed, entered: tuple[str, ...], missing: tuple[str, ...]) -> Iterator[Fix]:
     for file, call in failed.calls(REDUCTIONS):
-        axis = (
-            call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "axis_name"), None)
-        )
+        axis = argument_of(call, 1, "axis_name")
         if axis is not None and entered:
             yield Fix(f"reduce over {', '.join(entered)} only", instead((file, axis), axes_text(entered)))
         if call.args:
@@ -106,16 +105,14 @@ def with_out_sharding(failed: Failed) -> Iterator[Fix]:
             yield Fix("request the full sums of all products here, with out_sharding", every)
         yield Fix(_WORDS.format("P()"))
         return
-    for frame in failed.failure.stack[:1]:
-        there = (frame.line, frame.column, frame.end_line, frame.end_column)
-        for node in nodes_of(failed.program, frame.file):
-            match node:
-                case ast.BinOp(left, ast.MatMult(), right) if extent(node) == there:
-                    both = f"{ast.unparse(left)}, {ast.unparse(right)}"
-                    for spec in _result_specs(failed, node, (left, right)):
-                        for sharding in _over_meshes(spec, (left, right)):
-                            product = f"jax.numpy.matmul({both}, out_sharding={sharding})"
-                            yield Fix(_WORDS.format(spec), instead((frame.file, node), product))
+    for file, node in failing(failed):
+        match node:
+            case ast.BinOp(left, ast.MatMult(), right):
+                both = f"{ast.unparse(left)}, {ast.unparse(right)}"
+                for spec in _result_specs(failed, node, (left, right)):
+                    for sharding in _over_meshes(spec, (left, right)):
+                        product = f"jax.numpy.matmul({both}, out_sharding={sharding})"
+                        yield Fix(_WORDS.format(spec), instead((file, node), product))
     yield Fix(_WORDS.format("P()"))
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+
+import msgspec
 
 from ...parsers.record import Record
 from ...parsers.source import Frame
@@ -74,19 +75,6 @@ class Argument(Record, frozen=True):
         return re.split(r"[\[.]", self.name, maxsplit=1)[0]
 
 
-def _argument(fact: Mapping[str, Any]) -> Argument:
-    spec = fact.get("spec")
-    return Argument(
-        fact["name"],
-        fact["kind"],
-        tuple(fact.get("shape", ())),
-        None if spec is None else tuple(map(tuple, spec)),
-        tuple((name, size) for name, size in fact.get("mesh", ())),
-        tuple(fact.get("devices", ())),
-        tuple(fact.get("types", ())),
-    )
-
-
 class Problem:
     """One error of a run."""
 
@@ -96,7 +84,7 @@ class Problem:
         self.stack: tuple[StackFrame, ...] = run.stack
         self.script = script
         self._sources: dict[str, SourceFile | None] = {}
-        self.frames = [tuple(map(_argument, facts)) for facts in run.facts]
+        self.frames = msgspec.convert(run.facts, list[tuple[Argument, ...]])
 
     def source(self, file: str) -> SourceFile | None:
         """The text of a file in this run."""

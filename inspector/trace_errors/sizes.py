@@ -185,27 +185,22 @@ def _condition(uneven: _Uneven, leaf: str) -> str:
     return f"{leaf}.ndim > {uneven.dim} and {size}"
 
 
-PLACING = (
-    "device_put",
-    "make_array_from_process_local_data",
-    "make_array_from_callback",
-    "with_sharding_constraint",
-    "filter_shard",
-)
+PLACING = {
+    "device_put": "device",
+    "make_array_from_process_local_data": "sharding",
+    "make_array_from_callback": "sharding",
+    "with_sharding_constraint": "shardings",
+    "filter_shard": "device_or_shardings",
+}
+"""Functions that place or constrain a value, and their keywords for its sharding."""
 
 
 def placements(problem: Problem) -> Iterator[tuple[str, ast.Call, ast.expr, ast.expr]]:
     """The call in the user's frames that places or constrains a value, its sharding, and the value."""
     for file, call in problem.calls(*PLACING):
         name = name_of(call.func)
-        keywords = {
-            "device_put": "device",
-            "with_sharding_constraint": "shardings",
-            "filter_shard": "device_or_shardings",
-        }
-        keyword = keywords.get(name, "sharding")
         is_local = name == "make_array_from_process_local_data"
-        given = argument_of(call, 0 if is_local else 1, keyword)
+        given = argument_of(call, 0 if is_local else 1, PLACING[name])
         if given is not None and len(call.args) > is_local:
             yield file, call, given, call.args[is_local]
             return

@@ -28,6 +28,7 @@ from .operands import (
     text_of,
 )
 from .operations import PRODUCTS
+from .problem import argument_of
 
 OTHER_AXES = re.compile(r"unreduced axes should be equal to.*?unreduced axes=(.*?) and contracting spec=(\(.*?\))\s*\Z")
 UNLIKE = re.compile(
@@ -231,6 +232,5 @@ def _axis_names(node: ast.AST) -> list[ast.expr] | None:
     """Return the names of the axes in a call of `jax.make_mesh`, if it spells them out."""
     if not isinstance(node, ast.Call) or name_of(node.func) != "make_mesh":
         return None
-    named = [each.value for each in node.keywords if each.arg == "axis_names"]
-    names = next(iter((*node.args[1:2], *named)), None)
+    names = argument_of(node, 1, "axis_names")
     return names.elts if isinstance(names, ast.Tuple | ast.List) else None

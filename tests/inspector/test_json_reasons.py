@@ -11,8 +11,10 @@ from shardscope.inspector.capture.protocol.events import Memory
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import ArrayType
 from shardscope.inspector.render.json import execution
+from shardscope.inspector.render.json import sharding as shapes
 from shardscope.inspector.render.json.execution import MAX_ALIVE, memory_of
-from shardscope.inspector.render.json.sharding import MAX_STEPS, ReasonRef, StepRef, conflict_of, sharding_of
+from shardscope.inspector.render.json.references import shaped
+from shardscope.inspector.render.json.sharding import MAX_STEPS, ReasonRef, StepRef, sharding_of
 from shardscope.inspector.report import (
     BoundaryOrigin,
     Conflict,
@@ -47,9 +49,9 @@ def why(steps: int, omitted: int) -> Why:
 
 def test_a_step_of_propagation() -> None:
     ends = {"source": "w dim 1", "target": "%3 (add)", "rule": "ij->ij"}
-    known = msgspec.to_builtins(StepRef(step()).entry())
+    known = msgspec.to_builtins(StepRef(step()).entry(), enc_hook=str)
     assert known == {"step": 4, "operation": "add", "file": "m.py", "line": 7, **ends}
-    returned = msgspec.to_builtins(StepRef(step(None, None, SourcePosition())).entry())
+    returned = msgspec.to_builtins(StepRef(step(None, None, SourcePosition())).entry(), enc_hook=str)
     assert returned == {"step": None, "operation": "return", "file": None, "line": None, **ends}
 
 
@@ -60,19 +62,24 @@ def test_a_reason_and_its_short_form(steps: int, omitted: int) -> None:
     short = reason.shortened()
     for each, left, out in ((reason, steps, omitted), (short, 0, steps + omitted)):
         entry = each.entry()
-        assert (entry.axis, entry.dim, entry.origin) == ("x:(1)2", 0, "argument w")
+        assert (str(entry.axis), entry.dim, str(entry.origin)) == ("x:(1)2", 0, "argument w")
         assert (len(entry.steps), entry.omitted) == (left, out or None)
         assert entry.root == ("w dim 1" if left or not out else None)
-        assert entry.source.value == LINE
+        assert entry.place.value == LINE
+
+
+def words(side: shapes.Side) -> tuple[str, list[str]]:
+    return str(side.value), list(map(str, side.axes))
 
 
 @pytest.mark.parametrize("chosen", [None, Side(ONE, (AxisRef("x"),), (why(0, 0),))])
 def test_the_sides_of_a_conflict(chosen: Side | None) -> None:
     sides = [Side(OTHER, (AxisRef("y"), AxisRef("z", (1, 2))), (why(1, 0),) * count) for count in range(3)]
-    found = conflict_of(Conflict(ADD, "ij->ij", "i", LINE, Span(0, 1), chosen, tuple(sides[:2]), tuple(sides[2:])))
-    assert (found.operation, found.rule, found.factor, found.source.value) == ("add", "ij->ij", "i", LINE)
-    assert (found.chosen and (found.chosen.value, found.chosen.axes)) == (chosen and ("w dim 1", ["x"]))
-    assert [(each.value, each.axes) for each in found.rejected] == [("%3 (add)", ["y", "z:(1)2"])] * 2
+    conflict = Conflict(ADD, "ij->ij", "i", LINE, Span(0, 1), chosen, tuple(sides[:2]), tuple(sides[2:]))
+    found = shaped(shapes.Conflict, conflict)
+    assert (str(found.operation), found.rule, found.factor, found.place.value) == ("add", "ij->ij", "i", LINE)
+    assert (found.chosen and words(found.chosen)) == (chosen and ("w dim 1", ["x"]))
+    assert list(map(words, found.rejected)) == [("%3 (add)", ["y", "z:(1)2"])] * 2
     assert [len(each.why) for each in (*found.rejected, *found.undecided)] == [0, 1, 2]
 
 
@@ -82,7 +89,7 @@ def test_types_of_a_sharded_value(local: ArrayType | None) -> None:
         "sdy", "constraint", "%a", "a", Span(0, 1), ArrayType("f32", (4,)), local, None, None, None, None, None, LINE
     )
     found = sharding_of(value, Program(Capture()), explain=False)
-    assert (found.global_type, found.local_type, found.why) == ("f32[4]", local and "f32[2]", [])
+    assert (str(found.type), local and str(found.local_type), found.why) == ("f32[4]", local and "f32[2]", [])
 
 
 @pytest.mark.parametrize(("role", "most"), [("value", 1), ("argument", MAX_STEPS), ("constraint", MAX_STEPS)])

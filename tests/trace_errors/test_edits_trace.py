@@ -22,8 +22,8 @@ from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Explanation, Report
-from shardscope.inspector.trace_errors.explain import EXPLAINERS
 from shardscope.inspector.trace_errors.failed import Failed
+from shardscope.inspector.trace_errors.table import EXPLAINERS
 from shardscope.parsers.source import Source
 
 pytestmark = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="what is explained are messages of JAX 0.10")

@@ -21,8 +21,9 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.finding_facts import verdict
 from shardscope.inspector.report import Report, SourcePosition
 from shardscope.inspector.trace_errors import carries
-from shardscope.inspector.trace_errors.explain import explained, explainers
+from shardscope.inspector.trace_errors.explain import explained
 from shardscope.inspector.trace_errors.failed import Failed
+from shardscope.inspector.trace_errors.table import explainers
 
 from tests.inspector.complete.kept import kept
 from tests.sweeps import sampled, xla_flags

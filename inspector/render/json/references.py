@@ -23,6 +23,9 @@ class Text:
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    def __str__(self) -> str:
+        return str(self.value)
+
     @classmethod
     def described(cls) -> dict[str, Any]:
         """The schema of what is written."""
@@ -84,7 +87,7 @@ def written(value: object) -> str:
     """The hook by which texts are written."""
     if not isinstance(value, Text):
         raise NotImplementedError
-    return str(value.value)
+    return str(value)
 
 
 def with_tables(document: Struct, *, short: bool) -> dict[str, Any]:
