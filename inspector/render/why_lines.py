@@ -37,7 +37,8 @@ def why_line(found: Why, name: str, report: Report) -> str:
     head = f"{found.axis} {along} ← {origin_text(found, report)}"
     if not found.steps:
         return head
-    shown = [step_text(step, report) for step in _shortened(found.steps)]
+    steps = found.steps if len(found.steps) <= MAX_STEPS else (*found.steps[: MAX_STEPS - 1], found.steps[-1])
+    shown = [step_text(step, report) for step in steps]
     left = len(found.steps) - len(shown)
     return f"{head}, via {', '.join(shown)}{f' and {left} more' if left > 0 else ''}"
 
@@ -125,10 +126,6 @@ def side_text(side: Side, report: Report) -> str:
     causes += [f"{why.axis} shards dim {why.dim} ← {origin_text(why, report)}" for why in side.elsewhere]
     because = f" ({'; '.join(causes)})" if causes else ""
     return f"{side.value}: {join_axes(side.axes) or 'unsharded'}{because}"
-
-
-def _shortened(steps: tuple[ExplainedStep, ...]) -> Iterable[ExplainedStep]:
-    return steps if len(steps) <= MAX_STEPS else (*steps[: MAX_STEPS - 1], steps[-1])
 
 
 def step_text(step: ExplainedStep, report: Report) -> str:

@@ -105,13 +105,10 @@ def _unequal(report: Report) -> Mapping[int, bool]:
     """The values of which copies differ, and whether that is the first difference: an argument's always is."""
     found = unequal_copies([value.probe for value in report.probes])
     is_argument = {number: report.probes[number].probe.when == "argument" for number in found}
-    is_known = bool(report.divergences) and any(d.equation in _probed(report) for d in report.divergences)
+    probed = {value.probe.path[-1] for value in report.probes if value.probe.path}
+    is_known = any(each.equation in probed for each in report.divergences)
     first = next((number for number in found if not is_argument[number]), None)
     return {n: is_argument[n] or (n == first and not is_known and not any(is_argument.values())) for n in found}
-
-
-def _probed(report: Report) -> set[str]:
-    return {value.probe.path[-1] for value in report.probes if value.probe.path}
 
 
 def _mark(
