@@ -13,13 +13,11 @@ from types import FrameType
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
-
 SIGNALLED = 128
 """Offset that shells add to the number of a signal that ended a command."""
 
 AGAIN_S = 1.0
 """Seconds after which it is raised once more, if what was interrupted has swallowed it."""
-
 
 LONGEST_S = 30.0
 """Seconds after which this process ends, whatever it still waits for."""

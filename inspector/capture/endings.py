@@ -82,7 +82,6 @@ _INTERNAL = re.compile(
     rf'^(?:  File "(?:<|{re.escape(bootstrap.FOLDER)}|.*/jax/_src/|.*/jaxlib/)|Extension modules:).*\n?', re.MULTILINE
 )
 
-
 _SIGNALS: dict[int, str] = {
     signal.SIGSEGV: "a segmentation fault",
     signal.SIGABRT: "it aborted",

@@ -35,7 +35,6 @@ MAX_BYTES = 1 << 32
 GRACE = 2.0
 """Seconds for Python to write down where it was, before the process is killed."""
 
-
 Command = Callable[[int], list[str]]
 """Return the command line, given the number of the file descriptor that frames are written to."""
 

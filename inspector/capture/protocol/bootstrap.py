@@ -33,7 +33,6 @@ there must not be taken for the standard library's. Where `hello` is a file desc
 to it by hand, so that whoever waits knows that this is Python, and which, even if nothing else works.
 """
 
-
 SITE = f"""\
 def _start():
     import importlib, importlib.machinery, importlib.util, os, sys

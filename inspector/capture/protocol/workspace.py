@@ -43,7 +43,6 @@ AFTER_PEAK = b"Stack trace breakdown"
 """Around the schedule, when each value is alive, and which are at the peak (xla/service/buffer_assignment.cc,
 hlo_live_range.cc)."""
 
-
 EVERY_PASS = ".*"
 
 

@@ -39,7 +39,6 @@ SETS_LOCATIONS = getattr(ir.Operation.location, "fset", None) is not None
 PARSED = re.compile(r'loc\("-":\d+:\d+\)')
 """The location that the parser gives to what has none."""
 
-
 SEPARATOR = "@in@"
 WRITTEN = re.compile(r'op_name="(?P<name>[^"]*)" source_file="(?P<file>[^"]*)" source_line=(?P<line>\d+)')
 LINE = re.compile(rf'("[^"]*?){SEPARATOR}([^"]*){SEPARATOR}(\d+)"')

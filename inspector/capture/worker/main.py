@@ -22,9 +22,8 @@ from . import backward_lines, failures, patches
 from .channel import Channel, Pipe, die_with_parent, leave
 from .inputs.costliest import Costliest
 from .inputs.first_call import capture_call
-from .inputs.observed_source import has_inputs
 from .inputs.resolve import Resolved, find_script, prepare_path, resolve
-from .inputs.running import Runnable, runnable
+from .inputs.running import Runnable, has_inputs, runnable
 from .needed_devices import needed
 from .patches import Overriding
 from .script_objects import is_a

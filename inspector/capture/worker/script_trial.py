@@ -34,8 +34,8 @@ from .channel import die_with_parent
 from .inputs.arguments import concrete, find_arguments, is_abstract
 from .inputs.callables import has_jit
 from .inputs.context import enter_context
-from .inputs.observed_source import has_inputs
 from .inputs.resolve import prepare_path, resolve
+from .inputs.running import has_inputs
 from .script_objects import attribute
 
 MAX_FRAMES = 64

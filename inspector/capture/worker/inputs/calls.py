@@ -25,7 +25,6 @@ MAX_DEPTH = 200
 MAPPING = ("jax/_src/shard_map.py", "jax/_src/pmap.py")
 """Modules in which the function `wrapped` is a mapped function (JAX 0.7 to 0.12)."""
 
-
 TRANSFORMING = ("grad_f", "grad_f_aux", "value_and_grad_f", "vmap_f", "jacfun", "batched_fun")
 """Functions in `jax/_src/api.py` that `grad`, `vmap` and the like return (JAX 0.7 to 0.12)."""
 

@@ -27,9 +27,8 @@ from ..needed_devices import needed
 from ..patches import change_after_import, instead_of
 from ..tracing import hooks
 from ..tracing.recorder import Recorder
-from .observed_source import functions_in
 from .resolve import Resolved
-from .running import Capture, Runnable, run
+from .running import Capture, Runnable, functions_in, run
 
 if TYPE_CHECKING:
     from ..tracing.lowering import Lowering

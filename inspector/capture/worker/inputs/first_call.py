@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ...protocol.request import Request, UsageError, split_function
 from .. import failures
 from ..patches import change_after_import, instead_of
-from .observed_source import CALLED, ENTERED, called_class, functions_in, names_in
 from .resolve import NoProgramError, Resolved, did_you_mean, look_up
-from .running import Capture, Runnable, run
+from .running import CALLED, ENTERED, Capture, Runnable, called_class, functions_in, names_in, run
 
 if TYPE_CHECKING:
     from .calls import Call

@@ -134,7 +134,6 @@ class Keeping:
 _ODD = np.uint32(0x9E3779B1)
 """A multiplier that spreads bits: 2**32 over the golden ratio."""
 
-
 MAX_MOVED = 1 << 16
 """Bytes of one value, on all devices together, up to which it is moved."""
 

@@ -25,7 +25,6 @@ from .topology import Topology
 ENTRY = "compile_or_get_cached"
 """The function of `jax._src.compiler` that gets module, options and devices (JAX 0.7 to 0.12)."""
 
-
 TOOLS = re.compile("No PTX compilation provider|libdevice not found|ptxas|No supported config found")
 """XLA's message where it lacks the tools to compile CUDA kernels."""
 

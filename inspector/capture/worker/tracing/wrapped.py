@@ -28,7 +28,6 @@ MAX_CLOSURES = 4
 MAX_DEPTH = 60
 """Frames in which a wrapper is searched for."""
 
-
 UNNAMED = "<unnamed function>"
 """The name that JAX gives to a function without one, such as a partial that a library wraps (JAX 0.7 to 0.12)."""
 
