@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_830,
+    "inspector/capture": 18_815,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2309,
@@ -293,7 +293,7 @@ CEILINGS = {
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3780,
+    "shardscope": 3775,
     "tui": 7118,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
