@@ -332,7 +332,9 @@ class Requests:
                     yield number, "lookup"
                 case "stablehlo.dot_general" if only_state[0] != only_state[1]:
                     yield number, "product"
-                case "stablehlo.broadcast_in_dim" if only_state[0]:
+                case "stablehlo.broadcast_in_dim" if (
+                    only_state[0] and ir.RankedTensorType(operation.operands[0].type).rank
+                ):
                     yield number, "broadcast"
 
     def _sources(self) -> dict[Any, tuple[bool, bool]]:

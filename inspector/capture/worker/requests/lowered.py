@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -21,6 +21,25 @@ _FRAME = re.compile(r'"([^"]*)"\("([^"]+)":(\d+):(\d+)(?: to (?:(\d+))?:(\d+))?\
 _NAME = re.compile(r'^loc\("(.*?)"[()]')
 _REQUESTED = re.compile(r'(sharding_constraint|reshard)\)?"')
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|^<")
+
+
+ELEMENTWISE = {
+    *(
+        "abs",
+        "add",
+        "and",
+        "atan2",
+        "cbrt",
+        "ceil",
+        "cosine",
+        "divide",
+        "exponential",
+        "exponential_minus_one",
+        "floor",
+    ),
+    *("log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power", "remainder"),
+    *("round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
+}
 
 
 class Frame(NamedTuple):
@@ -41,6 +60,13 @@ class Change(NamedTuple):
     kind: Literal["argument", "result", "constraint", "new"]
     number: int
     spec: Spec | None
+
+
+class Light(NamedTuple):
+    """A module without what leaves shardings as they are. `places` are its operations by their numbers in the whole."""
+
+    bytecode: bytes
+    places: Mapping[int, int]
 
 
 class Lowered:
@@ -143,10 +169,10 @@ class Lowered:
         """Return whether an operation is not of a backward pass."""
         return not any("transpose(" in location.split("(callsite")[0] for location in self._locations[number])
 
-    def changed(self, changes: Iterable[Change]) -> ir.Module:
-        """A clone with other requests."""
+    def changed(self, changes: Iterable[Change], light: Light | None = None) -> ir.Module:
+        """A clone, or one of the `light` module, with other requests."""
         changes = list(changes)
-        clone = ir.Module.parse(self._bytecode)
+        clone = ir.Module.parse(self._bytecode if light is None else light.bytecode)
         main = modules.main_of(clone)
         wanted = any(each.kind in ("constraint", "new") for each in changes)
         operations = modules.find(clone.operation, lambda _: True) if wanted else []
@@ -159,19 +185,39 @@ class Lowered:
                     for n, each in enumerate(now)
                 ]
                 modules.set_attributes(main, side, written)
-        for each in changes:
+        for each in changes if wanted else ():
+            if each.kind not in ("constraint", "new"):
+                continue
+            operation = operations[each.number if light is None else light.places[each.number]]
             if each.kind == "constraint" and each.spec is None:
-                operations[each.number].results[0].replace_all_uses_with(operations[each.number].operands[0])
-                operations[each.number].erase()
+                operation.results[0].replace_all_uses_with(operation.operands[0])
+                operation.erase()
             elif each.kind == "constraint":
-                operations[each.number].attributes["sharding"] = self._attribute(each.spec)
-            elif each.kind == "new" and each.spec is not None:
-                self._constrain(operations[each.number], each.spec)
+                operation.attributes["sharding"] = self._attribute(each.spec)
+            elif each.spec is not None:
+                self._constrain(operation, each.spec)
         return clone
 
     @cached_property
+    def light(self) -> Light:
+        """The module without operations on single values and constants: half of the operations of a deep model."""
+        clone = self.changed(())
+        operations = modules.find(clone.operation, lambda _: True)
+        for operation in operations:
+            kept = _unchanged(operation)
+            if kept is not None:
+                operation.results[0].replace_all_uses_with(kept)
+        places = set(range(len(operations)))
+        for number, operation in reversed(list(enumerate(operations))):
+            is_value = operation.name.startswith(("stablehlo.", "sdy.constant")) and len(operation.results)
+            if is_value and not len(operation.regions) and not any(list(each.uses) for each in operation.results):
+                operation.erase()
+                places.remove(number)
+        return Light(_bytecode(clone), {number: place for place, number in enumerate(sorted(places))})
+
+    @cached_property
     def _bytecode(self) -> bytes:
-        return bytes(self.module.operation.get_asm(binary=True))
+        return _bytecode(self.module)
 
     def _attribute(self, spec: Spec | None) -> ir.Attribute:
         return ir.Attribute.parse((spec or Spec(())).sdy(self.mesh))
@@ -188,6 +234,29 @@ class Lowered:
             ip=ir.InsertionPoint(here[place + 1]),
         )
         value.replace_all_uses_except(new.results[0], new)
+
+
+def _bytecode(module: ir.Module) -> bytes:
+    return bytes(module.operation.get_asm(binary=True))
+
+
+def _unchanged(operation: Any) -> Any:
+    """The one operand that an elementwise operation has the type and the sharding of; None of any other one."""
+    dialect, _, name = operation.name.partition(".")
+    operands = list(operation.operands)
+    if dialect != "stablehlo" or name not in ELEMENTWISE or len(operation.results) != 1:
+        return None
+    arrays = [each for each in operands if not _is_splat(each)]
+    is_one = bool(arrays) and all(each == arrays[0] for each in arrays)
+    return arrays[0] if is_one and arrays[0].type == operation.results[0].type else None
+
+
+def _is_splat(value: Any) -> bool:
+    """Return whether all elements are one constant, or one number."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or not owner.name.endswith(("constant", "broadcast_in_dim")):
+        return False
+    return owner.name.endswith("constant") or ir.RankedTensorType(owner.operands[0].type).rank == 0
 
 
 def frames(location: str) -> tuple[Frame, ...]:
