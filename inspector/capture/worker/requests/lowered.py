@@ -256,7 +256,7 @@ def _is_splat(value: Any) -> bool:
     owner = value.owner
     if isinstance(owner, ir.Block) or not owner.name.endswith(("constant", "broadcast_in_dim")):
         return False
-    return owner.name.endswith("constant") or ir.RankedTensorType(owner.operands[0].type).rank == 0
+    return bool(owner.name.endswith("constant") or ir.RankedTensorType(owner.operands[0].type).rank == 0)
 
 
 def frames(location: str) -> tuple[Frame, ...]:
