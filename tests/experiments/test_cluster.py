@@ -54,13 +54,14 @@ def test_a_killed_worker_loses_nothing(request_: Request, cluster: object) -> No
     address = cluster.scheduler_address  # type: ignore[attr-defined]
     with distributed.Client(address, set_as_default=False) as client:
         first = next(iter(client.run(os.getpid).values()))
-    killing = threading.Timer(0.5, os.kill, (first, signal.SIGKILL))
+    killing, one_at_a_time = threading.Timer(0.5, os.kill, (first, signal.SIGKILL)), threading.Lock()
     with on_cluster(address) as (capture_it, at_once):
         assert at_once == 2
 
         def capture_and_kill(request: Request) -> Capture:
-            if not killing.ident:
-                killing.start()
+            with one_at_a_time:
+                if not killing.ident:
+                    killing.start()
             return capture_it(request)
 
         there = suggested(capture, request_, 120.0, capture_it=capture_and_kill, at_once=at_once)
