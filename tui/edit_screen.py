@@ -42,9 +42,7 @@ class EditScreen(ComparingScreen):
         Binding("r", "rerun", "rerun", tooltip="capture again; this report stays until it ends"),
         Binding("d", "compare", "diff", tooltip="what differs from the run before, or between targets"),
         Binding("y", "copy", "copy", tooltip="copy what is selected"),
-        Binding(
-            "S", "suggest", "suggest", show=False, tooltip="search for shardings that send less, or take less memory"
-        ),
+        Binding("S", "suggest", "suggest", show=False, tooltip="search for shardings that send or hold less"),
         Binding("A", "apply", "apply fix", show=False, tooltip="apply the fix in a copy, and show what it changes"),
     ]
 
