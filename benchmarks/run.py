@@ -89,7 +89,8 @@ def measured(python: str, function: str, repeats: int) -> str:
     run = [str(Path(python).parent / "shardscope"), "run", function]
     commands = {
         "bare": [python, str(HERE / "bare.py"), function],
-        "no live": [*run, "--no-live", "--format", "text"],
+        "no live": [*run, "--no-live", "--try", "0", "--format", "text"],
+        "live": [*run, "--try", "0", "--format", "text"],
         "default": [*run, "--format", "text"],
     }
     times: dict[str, list[Spent]] = {name: [] for name in commands}
@@ -103,7 +104,7 @@ def measured(python: str, function: str, repeats: int) -> str:
         return statistics.median(getattr(each, what) for each in times[name])
 
     cells = [f"{middle('bare', 'wall'):.2f} s, {middle('bare', 'cpu'):.2f} s"]
-    for name in ("no live", "default"):
+    for name in ("no live", "live", "default"):
         ratios = (f"**{middle(name, what) / middle('bare', what):.2f}**" for what in ("wall", "cpu"))
         cells.append(f"{middle(name, 'wall'):.2f} s, {middle(name, 'cpu'):.2f} s; {', '.join(ratios)}")
     cells += [f"{statistics.median(stages):.2f} s", f"{middle('default', 'first'):.2f} s"]
@@ -122,8 +123,9 @@ def main() -> None:
             [python, "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True, check=True
         )
         print(f"\nJAX {version.stdout.strip()}, medians of {asked.n}: seconds on the clock, of processors; ratios\n")
-        print("| function | bare | `run --no-live` | `run` | first stage on the screen | text begins | MB of memory |")
-        print("|---|---|---|---|---|---|---|")
+        columns = ("bare", "`run --no-live --try 0`", "`run --try 0`", "`run`, which tries fixes")
+        print(f"| function | {' | '.join(columns)} | first stage on the screen | text begins | MB of memory |")
+        print("|---|---|---|---|---|---|---|---|")
         for function in LARGE if asked.functions == ["large"] else asked.functions or FUNCTIONS:
             print(measured(python, function, asked.n), flush=True)
 
