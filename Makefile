@@ -80,6 +80,7 @@ schema: $(VENV)/.checks
 	$(BIN)/python -c "import json; from shardscope.inspector.render.json.diff import check_json_schema; print(json.dumps(check_json_schema(), indent=2))" > docs/check.schema.json
 	$(BIN)/python -c "import json; from shardscope.inspector.render.json.trace import trace_json_schema; print(json.dumps(trace_json_schema(), indent=2))" > docs/trace.schema.json
 	$(BIN)/python -c "import json; from shardscope.inspector.render.json.trace import ranks_json_schema; print(json.dumps(ranks_json_schema(), indent=2))" > docs/ranks.schema.json
+	$(BIN)/python -c "import json; from shardscope.inspector.render.json.suggestions import suggestions_json_schema; print(json.dumps(suggestions_json_schema(), indent=2))" > docs/suggestions.schema.json
 
 # The page of the rules, from their own words.
 rules: $(VENV)/.checks

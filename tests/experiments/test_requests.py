@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.experiments.lab import tried
@@ -14,6 +16,7 @@ from shardscope.inspector.experiments.pricing import prices, searched
 from shardscope.inspector.experiments.rewrites import rewrites
 from shardscope.inspector.experiments.suggest import suggested
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.json.suggestions import suggestions_json_schema, suggestions_to_json
 from shardscope.inspector.report import Finding, Report
 
 from tests.experiments import programs
@@ -291,3 +294,8 @@ def test_suggestions_are_measured(tmp_path: Path) -> None:
     assert counted(hlo.source.text()) == written.experiment.after.bytes
     constrained = [row for row in found.rows if any("constrain" in each for each in row.titles)]
     assert {row.edits != () for row in constrained} == {True}
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "suggestions.schema.json").read_text())
+    assert schema == suggestions_json_schema()
+    document = json.loads(suggestions_to_json(found))
+    Draft202012Validator(schema).validate(document)
+    assert [each["best"] for each in document["rows"]] == [row.is_best for row in found.rows]

@@ -2,33 +2,56 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import Any, Literal
 
-import msgspec
+from msgspec import Struct
 
+from ... import report as values
 from ...experiments.suggest import Suggestion, Suggestions
-from .finding import trial_of
+from .finding import Trial, trial_of
+from .references import shaped
+from .shaped import encoded, schema_of
 
 
-def suggestions_to_json(found: Suggestions) -> str:
-    """Return the rows; today's has no arguments and no edits."""
+class Row(Struct, frozen=True):
+    """An assignment of PartitionSpecs: the `edits` that make it, none where none are known, and its `experiment`.
+
+    `arguments` are those that get another spec, by their paths; `requests` are in words, with results and constraints.
+    Today's has neither edits nor requests. `best` rows are those that no other one beats in time and in memory.
+    """
+
+    edits: list[values.Edit]
+    arguments: dict[str, str]
+    requests: list[str]
+    best: bool
+    collectives: dict[str, int]
+    experiment: Trial | None
+
+
+class Document(Struct, frozen=True):
+    """The document: the rows, the cheapest first, and how many `assignments` there are."""
+
+    schema: Literal["shardscope.suggestions/1"]
+    function: str | None
+    assignments: int
+    rows: list[Row]
+
+
+def suggestions_to_json(found: Suggestions) -> bytes:
+    """The document as UTF-8, with a newline at the end."""
     subject = found.report.capture.subject
-    document = {
-        "schema": "shardscope.suggestions/1",
-        "function": None if subject is None else subject.function,
-        "assignments": found.size,
-        "rows": [_row(row) for row in found.rows],
-    }
-    return json.dumps(document, indent=2) + "\n"
+    rows = list(map(_row, found.rows))
+    return encoded(
+        Document("shardscope.suggestions/1", None if subject is None else subject.function, found.size, rows)
+    )
 
 
-def _row(row: Suggestion) -> dict[str, Any]:
-    return {
-        "edits": msgspec.to_builtins(row.edits),
-        "arguments": row.arguments,
-        "requests": [] if row.row is None else row.titles,
-        "best": row.is_best,
-        "collectives": dict(row.experiment.after.collectives),
-        "experiment": msgspec.to_builtins(trial_of(row.experiment)),
-    }
+def _row(row: Suggestion) -> Row:
+    requests = () if row.row is None else row.titles
+    collectives, trial = dict(row.experiment.after.collectives), trial_of(row.experiment)
+    return shaped(Row, row, requests=requests, best=row.is_best, collectives=collectives, experiment=trial)
+
+
+def suggestions_json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document."""
+    return schema_of(Document, "shardscope.suggestions/1")
