@@ -283,7 +283,7 @@ CEILINGS = {
     "inspector/findings": 8525,
     "inspector/ir": 1558,
     "inspector/links": 200,
-    "inspector/render": 8222,
+    "inspector/render": 8245,
     "inspector/report": 1387,
     "inspector/selection": 380,
     "inspector/shardings": 3331,
