@@ -39,7 +39,8 @@ class PricedChange(Record, frozen=True):
     """A request and its new spec, as JAX spells it; None where a constraint is left out.
 
     `name` is the path of an argument or a result, else an operation; `frames` are where an operation is written. A
-    result that is an optimizer's leaf has a `parameter`, the path of which is that of a result, too.
+    result that is an optimizer's leaf has a `parameter`, the path of which is that of a result, too; it is `tied` if it
+    becomes an argument of the next step.
     """
 
     kind: Literal["argument", "result", "constraint", "new"]
@@ -49,6 +50,7 @@ class PricedChange(Record, frozen=True):
     spelled: bool
     frames: tuple[tuple[str, str, int, int, int, int], ...] = ()
     parameter: str = ""
+    tied: bool = False
 
     @property
     def stack(self) -> tuple[Frame, ...]:

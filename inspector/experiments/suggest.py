@@ -62,7 +62,7 @@ class Suggestion(Record, frozen=True):
         if self.row is None:
             return ("today",)
         constraints = (each for each in self.row.groups if each.changes[0].kind == "constraint")
-        requested = (each for each in self.row.changes if each.kind == "result" and not self.arguments)
+        requested = (each for each in self.row.changes if each.kind == "result" and not each.tied)
         return (
             *(f"{name}: {spec}" for name, spec in self.arguments.items()),
             *(

@@ -111,6 +111,7 @@ def _change(requests: Requests, change: Change) -> dict[str, Any]:
         return found | {
             "name": lowered.result_names[change.number],
             "now": None if now is None else str(now),
+            "tied": change.number in tied,
             "parameter": "" if parameter is None else lowered.result_names[parameter],
             "frames": [list(each) for each in lowered.result_stack(change.number)],
         }
@@ -247,7 +248,7 @@ class Search:
         for members in requests.groups():
             if lowered.names[members[0]] not in kept:
                 yield Group("argument", members, lowered.arguments[members[0]])
-        for members in requests.result_groups():
+        for members in () if lowered.is_explicit else requests.result_groups():
             now = lowered.results[members[0]]
             if now is not None:
                 yield Group("result", members, now)
