@@ -79,6 +79,7 @@ class Lowered:
         stand_in(module)
         passes = map(modules.pass_of, ("symbol-dce", "sdy-lift-inlined-meshes", "sdy-constant-or-scalar-splitter"))
         modules.run(module, *passes, *modules.pass_if_there("sdy-manual-axes-cleanup"), modules.pass_of("symbol-dce"))
+        self._parts: dict[tuple[Dims, tuple[int, ...] | None], int] = {}
         self.module = module
         self.operations = modules.find(module.operation, lambda _: True)
         self._locations: list[tuple[str, ...]] = []
@@ -131,9 +132,13 @@ class Lowered:
         """Return into how many parts some axes, or parts of axes, divide an array."""
         return math.prod(int(axis.rpartition(")")[2]) if ":" in axis else self.axes.get(axis, 1) for axis in axes)
 
-    def parts(self, spec: Spec) -> int:
-        """Return into how many parts a spec divides an array."""
-        return self.ways(axis for axes in spec.dims for axis in axes)
+    def parts(self, spec: Spec, dims: tuple[int, ...] | None = None) -> int:
+        """Return into how many parts a spec divides an array, along some dimensions or all."""
+        key = spec.dims, dims
+        if key not in self._parts:
+            axes = (axis for dim, own in enumerate(spec.dims) if dims is None or dim in dims for axis in own)
+            self._parts[key] = self.ways(axes)
+        return self._parts[key]
 
     def fits(self, dims: Dims, shape: Sequence[int]) -> bool:
         """Return whether each dimension can be divided over its axes."""

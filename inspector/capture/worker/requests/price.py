@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import Any, NamedTuple, get_args
 
 from jaxlib.mlir import ir
@@ -144,11 +145,7 @@ class _Walk:
             totals["bytes"] += int(times * sent(name, size(ir.RankedTensorType(result.type)), max(members, 2)))
 
     def _flops(self, operation: Any, is_manual: bool) -> float:
-        numbers = str(operation.attributes["dot_dimension_numbers"])
-        sides = [
-            [int(number) for number in found[1].split(",") if number.strip()] if (found := each.search(numbers)) else []
-            for each in _DIMS.values()
-        ]
+        sides = _contracted(str(operation.attributes["dot_dimension_numbers"]))
         left = ir.RankedTensorType(operation.operands[0].type)
         result = ir.RankedTensorType(operation.results[0].type)
         flops = float(2 * math.prod(result.shape) * math.prod(left.shape[dim] for dim in sides[0]))
@@ -157,7 +154,7 @@ class _Walk:
         contracted = (self._parts(value, dims) for value, dims in zip(operation.operands, sides, strict=True))
         return flops / (self._parts(operation.results[0]) * max(contracted))
 
-    def _parts(self, value: Any, dims: list[int] | None = None) -> int:
+    def _parts(self, value: Any, dims: tuple[int, ...] | None = None) -> int:
         """Return into how many parts a value is divided, in all or along some dimensions."""
         owner = value.owner
         if isinstance(owner, ir.Block):
@@ -169,8 +166,14 @@ class _Walk:
             text = "" if name is None else str(found[name])
             if "sharding_per_value" in text:
                 text = _LISTED.findall(text)[ir.OpResult(value).result_number]
-        axes = spec_in(text).dims if text else ()
-        return self._lowered.ways(axis for dim, each in enumerate(axes) if dims is None or dim in dims for axis in each)
+        return self._lowered.parts(spec_in(text), dims) if text else 1
+
+
+@lru_cache(maxsize=256)
+def _contracted(numbers: str) -> tuple[tuple[int, ...], ...]:
+    """The contracting dimensions of both sides of a product."""
+    found = (each.search(numbers) for each in _DIMS.values())
+    return tuple(tuple(map(int, each[1].replace(",", " ").split())) if each else () for each in found)
 
 
 def size(type: Any) -> int:
