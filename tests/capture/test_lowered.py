@@ -175,7 +175,7 @@ def test_prices_are_those_of_the_whole_module() -> None:
     traced = jax.jit(step).trace(weights, weights, weights, x)
     light, whole = (read(traced.lower(lowering_platforms=("cpu",))) for _ in range(2))
     numbers = range(len(whole.operations))
-    vars(whole)["light"] = Light(whole.module.operation.get_asm(binary=True), dict(zip(numbers, numbers, strict=True)))
+    vars(whole)["light"] = Light(whole.module, dict(zip(numbers, numbers, strict=True)))
     assert len(light.light.places) < 0.8 * len(numbers)
     requests, prices = Requests(light), Pricing(light)
     candidates = [(), *(each.changes for each in requests.candidates(prices))]

@@ -65,7 +65,7 @@ class Change(NamedTuple):
 class Light(NamedTuple):
     """A module without what leaves shardings as they are. `places` are its operations by their numbers in the whole."""
 
-    bytecode: bytes
+    module: ir.Module
     places: Mapping[int, int]
 
 
@@ -102,7 +102,8 @@ class Lowered:
         self.types = [ir.RankedTensorType(each.type) for each in body.arguments]
         self.result_types = [ir.RankedTensorType(each.type) for each in list(body.operations)[-1].operation.operands]
         self.names = [_name(str(each.location)) for each in body.arguments]
-        arguments, results = (modules.attributes(main, side) for side in get_args(modules.Side))
+        self._attributes = {side: modules.attributes(main, side) for side in get_args(modules.Side)}
+        arguments, results = self._attributes.values()
         self.arguments = [
             spec_in(str(each["sdy.sharding"])) if "sdy.sharding" in each else replicated(type.rank)
             for each, type in zip(arguments, self.types, strict=True)
@@ -174,17 +175,17 @@ class Lowered:
         """Return whether an operation is not of a backward pass."""
         return not any("transpose(" in location.split("(callsite")[0] for location in self._locations[number])
 
-    def changed(self, changes: Iterable[Change], light: Light | None = None) -> ir.Module:
-        """A clone, or one of the `light` module, with other requests."""
+    def changed(self, changes: Iterable[Change], light: Light | None = None) -> Any:
+        """A module with other requests, or the operation of a `light` one: to clone that is faster than to parse it."""
         changes = list(changes)
-        clone = ir.Module.parse(self._bytecode if light is None else light.bytecode)
+        clone = ir.Module.parse(self._bytecode) if light is None else light.module.operation.clone()
         main = modules.main_of(clone)
         wanted = any(each.kind in ("constraint", "new") for each in changes)
         operations = modules.find(clone.operation, lambda _: True) if wanted else []
         for side, kind in zip(get_args(modules.Side), ("argument", "result"), strict=True):
             mine = {each.number: each.spec for each in changes if each.kind == kind and each.spec is not None}
             if mine:
-                now = modules.attributes(main, side)
+                now = self._attributes[side]
                 written = [
                     {**each, "sdy.sharding": self._attribute(mine[n])} if n in mine else each
                     for n, each in enumerate(now)
@@ -218,11 +219,11 @@ class Lowered:
             if is_value and not len(operation.regions) and not any(list(each.uses) for each in operation.results):
                 operation.erase()
                 places.remove(number)
-        return Light(_bytecode(clone), {number: place for place, number in enumerate(sorted(places))})
+        return Light(clone, {number: place for place, number in enumerate(sorted(places))})
 
     @cached_property
     def _bytecode(self) -> bytes:
-        return _bytecode(self.module)
+        return bytes(self.module.operation.get_asm(binary=True))
 
     def _attribute(self, spec: Spec | None) -> ir.Attribute:
         return ir.Attribute.parse((spec or Spec(())).sdy(self.mesh))
@@ -239,10 +240,6 @@ class Lowered:
             ip=ir.InsertionPoint(here[place + 1]),
         )
         value.replace_all_uses_except(new.results[0], new)
-
-
-def _bytecode(module: ir.Module) -> bytes:
-    return bytes(module.operation.get_asm(binary=True))
 
 
 def _unchanged(operation: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, get_args
 from jaxlib.mlir import ir
 
 from .. import modules
-from .lowered import Lowered, spec_in
+from .lowered import Lowered, Spec, spec_in
 
 _QUOTED = re.compile(r'"[^"]+"(?::\(\d+\)\d+)?')
 _LISTED = re.compile(r"<@\w+, (\[.*?\])(?=[,>])")
@@ -59,6 +59,10 @@ INSERT = (
 )
 
 
+Specs = dict[tuple[ir.Attribute, int], Spec]
+"""The specs that attributes have for results, each read once."""
+
+
 class Price(NamedTuple):
     """Bytes that a device sends in one step, those of its arguments and of its results, and FLOPs of its products."""
 
@@ -78,6 +82,8 @@ class Pricing:
         propagate = (QUICK if is_deep and "user-priority" in each else each for each in self.propagate)
         insert = (modules.pass_of(name, options) for name, options in INSERT if modules.pass_if_there(name))
         self._passes = (*propagate, *insert)
+        self._specs: Specs = {}
+        self._sizes = [list(map(size, types)) for types in (lowered.types, lowered.result_types)]
 
     def of(self, changes: Any = ()) -> Price:
         """Return the price of the program with some changes."""
@@ -87,24 +93,24 @@ class Pricing:
         totals: Counter[str] = Counter()
         main = modules.main_of(module)
         arguments, results = (modules.attributes(main, side) for side in get_args(modules.Side))
-        _Walk(lowered, main, arguments).block(modules.body_of(main), 1, totals)
+        _Walk(lowered, main, arguments, self._specs).block(modules.body_of(main), 1, totals)
         held = [
-            sum(
-                size(type) / (lowered.parts(spec_in(str(each["sdy.sharding"]))) if "sdy.sharding" in each else 1)
-                for type, each in zip(types, found, strict=True)
-            )
-            for types, found in ((lowered.types, arguments), (lowered.result_types, results))
+            sum(count / self._parts(each.get("sdy.sharding")) for count, each in zip(sizes, found, strict=True))
+            for sizes, found in zip(self._sizes, (arguments, results), strict=True)
         ]
         return Price(totals["bytes"], held[0], held[1], totals["flops"])
+
+    def _parts(self, attribute: ir.Attribute | None) -> int:
+        return 1 if attribute is None else self._lowered.parts(spec_of(attribute, 0, self._specs))
 
 
 class _Walk:
     """Adds up what a module with collectives sends and computes."""
 
-    def __init__(self, lowered: Lowered, main: Any, arguments: list[dict[str, ir.Attribute]]) -> None:
-        self._lowered = lowered
+    def __init__(self, lowered: Lowered, main: Any, arguments: list[dict[str, ir.Attribute]], specs: Specs) -> None:
+        self._lowered, self._specs = lowered, specs
         self._main = modules.body_of(main)
-        self._arguments = [str(each.get("sdy.sharding", "")) for each in arguments]
+        self._arguments = [each.get("sdy.sharding") for each in arguments]
 
     def block(self, block: Any, times: int, totals: Counter[str], *, is_manual: bool = False) -> None:
         for view in block.operations:
@@ -159,14 +165,21 @@ class _Walk:
         owner = value.owner
         if isinstance(owner, ir.Block):
             number = ir.BlockArgument(value).arg_number
-            text = self._arguments[number] if owner == self._main else ""
+            attribute, number = (self._arguments[number] if owner == self._main else None), 0
         else:
-            found = owner.attributes
+            found, number = owner.attributes, ir.OpResult(value).result_number
             name = next((each for each in ("sdy.sharding", "out_sharding") if each in found), None)
-            text = "" if name is None else str(found[name])
-            if "sharding_per_value" in text:
-                text = _LISTED.findall(text)[ir.OpResult(value).result_number]
-        return self._lowered.parts(spec_in(text), dims) if text else 1
+            attribute = None if name is None else found[name]
+        return 1 if attribute is None else self._lowered.parts(spec_of(attribute, number, self._specs), dims)
+
+
+def spec_of(attribute: ir.Attribute, number: int, known: Specs) -> Spec:
+    """The spec that an attribute has for the result of that number, unless it is `known`."""
+    key = attribute, number
+    if key not in known:
+        text = str(attribute)
+        known[key] = spec_in(_LISTED.findall(text)[number] if "sharding_per_value" in text else text)
+    return known[key]
 
 
 @lru_cache(maxsize=256)
