@@ -269,7 +269,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_900,
+    "inspector/capture": 18_910,
     "inspector/catalog": 490,
     "inspector/check": 290,
     "inspector/collectives": 2309,
