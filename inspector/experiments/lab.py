@@ -26,7 +26,7 @@ from .pricing import Prices, prices
 from .rewrites import rewrites
 from .suspects import RULE, obstacle, with_suspects
 from .switches import draws_others
-from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
+from .values import ROUNDING, Comparison, compared, evaluated_results, for_numbers, is_finite
 from .verdict import CHANGED, judged
 
 MIN_SECONDS, MAX_SECONDS = 2.0, 20.0
@@ -248,10 +248,10 @@ class Lab:
             return Experiment("untried" if changed.failure.kind == "died" else "does not trace", why)
         after = inspect(changed, self._policy)
         is_other = draws_others(self._report.program, edits)
-        numbers = compared(None if is_other else self._before.capture.execution, changed.execution)
+        numbers = compared(None if is_other else self._before.capture.execution, changed.execution, _rounding(found))
         result = judged(self._before, after, (measured(self._before), measured(after)), numbers, found)
         if result.helps and result.values == "not compared" and not is_other and self._is_small_and_elsewhere:
-            result = _with_numbers(result, found, *self._compared_here(edits, changed, case))
+            result = _with_numbers(result, found, *self._compared_here(edits, changed, case, _rounding(found)))
         return result
 
     @cached_property
@@ -280,7 +280,9 @@ class Lab:
         size = (memory.arguments or 0) + (memory.outputs or 0) + (memory.temporaries or 0)
         return size * subject.device_count <= MAX_BYTES and cost.flops * subject.device_count <= MAX_FLOPS
 
-    def _compared_here(self, edits: Edits, changed: Capture, case: Path) -> tuple[Comparison, ComparedBy]:
+    def _compared_here(
+        self, edits: Edits, changed: Capture, case: Path, rounding: float
+    ) -> tuple[Comparison, ComparedBy]:
         """Return whether the program gives the same numbers with some edits, and how that is known.
 
         Both programs for the target are evaluated; where that cannot be, both run on as many CPU devices.
@@ -289,9 +291,9 @@ class Lab:
         if self._evaluated is not None:
             after = evaluated_results(changed, case)
             if after is not None:
-                return compared(self._evaluated, after), "evaluation"
+                return compared(self._evaluated, after, rounding), "evaluation"
         ran = captured_with(self._report.program, self._on_cpus, edits)
-        return compared(self._unchanged_on_cpus, None if ran is None else ran.execution), "runs on CPUs"
+        return compared(self._unchanged_on_cpus, None if ran is None else ran.execution, rounding), "runs on CPUs"
 
     @cached_property
     def _elsewhere(self) -> Request:
@@ -312,6 +314,11 @@ class Lab:
     @cached_property
     def _unchanged_on_cpus(self) -> Execution | None:
         return last_capture(self._on_cpus).execution
+
+
+def _rounding(found: Finding | None) -> float:
+    rule = None if found is None else rule_named(found.rule)
+    return ROUNDING["bf16"] if rule is not None and rule.narrows else 0.0
 
 
 def _helps(found: Finding) -> bool:

@@ -11,6 +11,7 @@ from ..capture.model import Value
 from ..findings.fixes.calls import around, imports, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, Placed, instead, with_keyword
 from ..findings.fixes.jits import jit_of, with_jit_keyword
+from ..findings.fixes.specs import targets_of
 from ..findings.rule import Saving, finding
 from ..findings.rules import rule_named
 from ..findings.support.compiled import in_hlo
@@ -84,19 +85,33 @@ def _with_donation(jit: Placed, parameters: list[str], given: list[str], wanted:
     return with_jit_keyword(jit, "donate_argnums", text) if now is None else instead((jit[0], now), text)
 
 
-def _function(program: Program, jit: Placed) -> tuple[str, ast.FunctionDef] | None:
-    """The function of a jit, and the name by which it is called."""
+def _function(program: Program, jit: Placed) -> tuple[set[str], ast.FunctionDef] | None:
+    """The function of a jit, and the names by which it is called: also those of what a function returns."""
     file, node = jit
     outer = next(around(program, jit), None)
+    called: set[str] = set()
     if isinstance(outer, ast.FunctionDef) and node in outer.decorator_list:
-        return outer.name, outer
-    match node, outer:
-        case ast.Call(args=[ast.Name(id=name), *_]), ast.Assign(targets=[ast.Name(id=called)]):
-            defined = [
-                each for each in nodes_of(program, file) if isinstance(each, ast.FunctionDef) and each.name == name
-            ]
-            return (called, defined[0]) if len(defined) == 1 else None
-    return None
+        defined, called = [outer], {outer.name}
+    else:
+        name = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        functions = (each for each in nodes_of(program, file) if isinstance(each, ast.FunctionDef))
+        defined = [each for each in functions if isinstance(name, ast.Name) and each.name == name.id]
+        called = {each.id for each in targets_of(outer)} if isinstance(outer, ast.Assign) else set()
+    if len(defined) != 1:
+        return None
+    maker = next((each for each in around(program, (file, defined[0])) if isinstance(each, ast.FunctionDef)), None)
+    returned = [each.value for each in ast.walk(maker) if isinstance(each, ast.Return)] if maker is not None else []
+    if maker is not None and any(
+        each is node or (isinstance(each, ast.Name) and each.id in called) for each in returned
+    ):
+        for each in (each for file in own_files(program) for each in nodes_of(program, file)):
+            if (
+                isinstance(each, ast.Assign)
+                and isinstance(each.value, ast.Call)
+                and name_of(each.value.func) == maker.name
+            ):
+                called |= {target.id for target in targets_of(each)}
+    return (called, defined[0]) if called else None
 
 
 def _parameters(program: Program, jit: Placed) -> list[str]:
@@ -112,8 +127,9 @@ def _is_reassigned(program: Program, jit: Placed, parameters: list[str], name: s
         (file, node)
         for file in files
         for node in nodes_of(program, file)
-        if function is not None and isinstance(node, ast.Call) and name_of(node.func) == function[0]
+        if function is not None and isinstance(node, ast.Call) and name_of(node.func) in function[0]
     ]
+    calls = [each for each in calls if isinstance(each[1].func, ast.Name)] or calls  # a method may have the same name
     return bool(calls) and all(_assigns(program, call, parameters.index(name), name) for call in calls)
 
 

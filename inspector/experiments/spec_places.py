@@ -158,6 +158,13 @@ def is_constant(call: ast.Call) -> bool:
     return not call.keywords
 
 
+def spec_entries(node: ast.AST | None) -> list[object] | None:
+    """The entries of a spec that is written out; None of anything else."""
+    if isinstance(node, ast.Call) and name_of(node.func) in SPECS and is_constant(node):
+        return without_nones([ast.literal_eval(each) for each in node.args])
+    return None
+
+
 def entries_in(spec: str) -> list[object]:
     """The entries of a spec, without `None` at its end."""
     found = ast.parse(spec, mode="eval").body

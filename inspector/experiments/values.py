@@ -25,16 +25,16 @@ class Comparison(NamedTuple):
     changes: tuple[str, ...] = ()
 
 
-def compared(before: Execution | None, after: Execution | None) -> Comparison:
-    """Return whether two runs gave the same results, as far as the recorded values show."""
+def compared(before: Execution | None, after: Execution | None, rounding: float = 0.0) -> Comparison:
+    """Return whether two runs gave the same results, as far as the recorded values show, or but for such a rounding."""
     if before is None or after is None:
         return Comparison("not compared")
     if len(before.outputs) != len(after.outputs):
         return Comparison("differ", (f"{len(before.outputs)} results → {len(after.outputs)}",))
     pairs = list(zip(before.outputs, after.outputs, strict=True))
-    found = {_of_one(one, other) for one, other in pairs}
+    found = {_of_one(one, other, rounding) for one, other in pairs}
     values: Values = next((each for each in ("differ", "not compared", "close") if each in found), "equal")
-    return Comparison(values, tuple(_changes(pairs)) if values == "differ" else ())
+    return Comparison(values, tuple(_changes(pairs, rounding)) if values == "differ" else ())
 
 
 def for_numbers(request: Request, *, gentle: bool = False) -> Request:
@@ -50,35 +50,35 @@ def is_finite(run: Execution) -> bool:
     return all(not each.non_finite and each.digest is not None for each in run.outputs)
 
 
-def _of_one(one: OutputSummary, other: OutputSummary) -> Values:
+def _of_one(one: OutputSummary, other: OutputSummary, rounding: float) -> Values:
     if jax_type(one.type) != jax_type(other.type):
         return "differ"
     if one.digest is None or other.digest is None or one.non_finite or other.non_finite:
         return "differ" if one.non_finite != other.non_finite else "not compared"
     if one.digest == other.digest:
         return "equal"
-    found = distance(one, other)
+    found = distance(one, other, rounding)
     return "not compared" if found is None else "close" if found <= 1 else "differ"
 
 
-def distance(one: OutputSummary, other: OutputSummary) -> float | None:
-    """The distance of two arrays of one shape, as a multiple of what rounding explains in the coarser of their types;
-    None where it is not known."""
+def distance(one: OutputSummary, other: OutputSummary, least: float = 0.0) -> float | None:
+    """The distance of two arrays of one shape, as a multiple of what rounding explains in the coarser of their types,
+    or by so much at `least`; None where it is not known."""
     if one.projections is None or other.projections is None:
         return None
     apart = max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
     rounding = [ROUNDING.get(jax_type(each.type).dtype, 0.0) for each in (one, other)]
     if one.non_finite != other.non_finite or (apart and not all(rounding)):
         return math.inf
-    tolerance = max(rounding) * max(one.projections[0], other.projections[0])
+    tolerance = max(*rounding, least) * max(one.projections[0], other.projections[0])
     return apart / tolerance if tolerance else math.inf if apart else 0.0
 
 
-def _changes(pairs: list[tuple[OutputSummary, OutputSummary]]) -> Iterator[str]:
+def _changes(pairs: list[tuple[OutputSummary, OutputSummary]], rounding: float) -> Iterator[str]:
     for one, other in pairs:
         if jax_type(one.type) != jax_type(other.type):
             yield f"{one.path} {jax_type(one.type)} → {jax_type(other.type)}"
-        elif _of_one(one, other) == "differ":
+        elif _of_one(one, other, rounding) == "differ":
             norms = [each.projections[0] for each in (one, other) if each.projections is not None]
             yield f"{one.path}, its norm {norms[0]:.4g} → {norms[1]:.4g}" if len(norms) == 2 else one.path
 

@@ -15,10 +15,12 @@ from .values import Comparison
 CHANGED = "the results are not the same"
 
 MAX_MORE_HELD = 0.05
-"""Share by which arguments and results may grow: what copies a model to all devices sends nothing, and is no fix."""
+"""Share by which arguments and results may grow where a device needs no less memory: what copies a model to all devices
+sends nothing, and is no fix."""
 
 MAX_MORE_FLOPS = 0.1
-"""Share by which matrix products may grow where the time on the target is not known."""
+"""Share by which matrix products may grow where the time on the target is not known, or half of that by which what is
+sent shrinks, if that is more."""
 
 MAX_MORE_MEMORY = 0.1
 """Share by which memory may grow, or twice that by which what is sent shrinks, if that is more."""
@@ -107,7 +109,7 @@ def _obstacle(saves: str, before: Measured, after: Measured) -> str:
 
 
 def _without_gain(saves: str, before: Measured, after: Measured) -> str:
-    if is_more(before.held, after.held, MAX_MORE_HELD):
+    if is_more(before.held, after.held, MAX_MORE_HELD) and not is_more(after.memory, before.memory):
         return f"arguments and results take {_change(before.held, after.held)} on each device"
     if saves == "compute" and before.seconds is None and is_more(after.work, before.work):
         return ""
@@ -122,7 +124,7 @@ def _without_gain(saves: str, before: Measured, after: Measured) -> str:
             return ""
     if saves == "compute" and is_more(after.flops, before.flops):
         return ""
-    if is_more(before.flops, after.flops, MAX_MORE_FLOPS):
+    if is_more(before.flops, after.flops, max(MAX_MORE_FLOPS, _gain(before, after) / 2)):
         return "more operations are computed on each device"
     if before.bytes is None and after.bytes == 0:  # of a loop whose length the compiler does not know
         return ""

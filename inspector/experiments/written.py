@@ -14,7 +14,6 @@ from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
     CONSTRAINTS,
-    SPECS,
     follow,
     out_shardings_of,
     sharding_text,
@@ -27,10 +26,10 @@ from ..ir.program import Program
 from ..report import Edit, Fix, Report, ShardedValue
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
-from .spec_places import NAME, at_specs, entries_in, in_tables, is_constant, without_nones
+from .spec_places import NAME, at_specs, entries_in, in_tables, spec_entries
 
 PLACES = (*CONSTRAINTS, "device_put")
-MAX_PLACES = 4
+MAX_PLACES = 5
 """Ways to write one change that are tried."""
 
 
@@ -82,7 +81,9 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
     elif candidate.kind == "c":
         yield from _as_twin(report, changes)
         yield from _as_other_name(program, changes)
+        yield from _as_sibling(program, changes)
         yield from _where_placed(program, changes)
+        yield from _by_rank(program, changes)
         yield from in_tables(program, changes)
         yield from at_specs(program, changes)
     elif kinds == {"result"}:
@@ -90,9 +91,11 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield with_out_specs(report, {each.name: each.spec for each in changes if each.spec is not None})
         yield _wrapped(program, changes)
     else:
+        yield from _as_sibling(program, changes)
         yield from _where_placed(program, changes)
         yield from in_tables(program, changes)
         yield from at_specs(program, changes)
+        yield from _by_rank(program, changes)
 
 
 # A constraint around an expression
@@ -269,6 +272,51 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
                     )
 
 
+def _as_sibling(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """Another function in the place of one that gives all leaves this spec, where its caller gets both."""
+    now = next((entries_in(each.now or "P()") for each in changes if each.kind == "argument"), None)
+    for file in user_files(program):
+        calls = [node for node in nodes_of(program, file) if isinstance(node, ast.Call)]
+        for call in calls:
+            for place, given in enumerate(call.args):
+                if isinstance(given, ast.Lambda) and spec_entries(given.body) == now:
+                    alike = (each for each in calls if each is not call and name_of(each.func) == name_of(call.func))
+                    yield from (
+                        instead((file, given), ast.unparse(each.args[place]))
+                        for each in alike
+                        if len(each.args) > place
+                    )
+
+
+def _by_rank(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """A tree that is placed with one sharding: the leaves that have the dimensions for another one with that.
+
+    First those that are assigned to a name in an argument's path.
+    """
+    changes = [each for each in changes if each.kind == "argument"]
+    wanted, now = changes[0].spec or "P()", entries_in(changes[0].now or "P()")
+    rank, names = len(entries_in(wanted)), {name for each in changes for name in NAME.findall(each.name)}
+    if len({each.spec for each in changes}) != 1:
+        return
+    for file in user_files(program):
+        source = program.file(file)
+        found: list[tuple[bool, Edits]] = []
+        for node in nodes_of(program, file) if source is not None and imports(source, "jax") else ():
+            if not isinstance(node, ast.Call) or name_of(node.func) not in PLACES or len(node.args) < 2:
+                continue
+            operand, given = node.args[:2]
+            own = given.args[1] if isinstance(given, ast.Call) and len(given.args) == 2 else None
+            entries = _entries_of(program, file, given.id) if isinstance(given, ast.Name) else spec_entries(own)
+            if entries == now:
+                statement = next(around(program, (file, node)), None)
+                is_named = not names.isdisjoint(each.id for each in targets_of(statement)) if statement else False
+                place, sharding = ast.unparse(node.func), _sharding_named(program, (file, node), wanted, other_than="")
+                leaf = f"{place}(leaf, {sharding} if jax.numpy.ndim(leaf) >= {rank} else {ast.unparse(given)})"
+                text = f"jax.tree.map(lambda leaf: {leaf}, {ast.unparse(operand)})"
+                found.append((not is_named, instead((file, node), text)))
+        yield from (edits for _, edits in sorted(found, key=lambda each: each[0]))
+
+
 def _sharding_named(program: Program, placed: tuple[str, ast.expr], spec: str, *, other_than: str) -> str:
     """A sharding by a name that a module or the function around an expression has for it, else written out."""
     file, node = placed
@@ -287,9 +335,7 @@ def _entries_of(program: Program, file: str, name: str) -> list[object] | None:
     value = value_of(program, file, name)
     if isinstance(value, ast.Call) and name_of(value.func) == "NamedSharding" and len(value.args) == 2:
         value = value.args[1]
-    if isinstance(value, ast.Call) and name_of(value.func) in SPECS and is_constant(value):
-        return without_nones([ast.literal_eval(each) for each in value.args])
-    return None
+    return spec_entries(value)
 
 
 def _starred(path: str) -> str:

@@ -116,4 +116,5 @@ RULE = Rule(
     repaired='w = lax.all_gather(weights.astype(jnp.bfloat16), "x", tiled=True)',
     check=check,
     tries="the cast before the collective, and a cast back after it if the operand was widened",
+    narrows=True,
 )

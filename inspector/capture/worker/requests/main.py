@@ -24,7 +24,8 @@ from .lowered import Change, Lowered, Spec, spec_in
 from .price import Price, Pricing
 
 MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
-"""Shares by which bytes of arguments, of arguments and results, and operations may grow."""
+"""Shares by which bytes of arguments, of arguments and results, and operations may grow; the last also by half of the
+share by which what is sent shrinks."""
 
 
 def main() -> None:
@@ -71,7 +72,10 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
             price = pricing.of(requests.pinned(each.changes))
         except Exception:  # Shardy refuses some programs; what it cannot propagate is not advised
             continue
-        if (price.bytes < today.bytes or price.flops < today.flops) and _is_allowed(price, today):
+        is_of_data = each.changes[0].kind == "argument" and set(requests.data).issuperset(
+            change.number for change in each.changes if change.kind == "argument"
+        )
+        if (price.bytes < today.bytes or price.flops < today.flops) and _is_allowed(price, today, is_of_data):
             found.append((each, price))
     found.sort(key=lambda pair: (pair[1].bytes, pair[0].is_removal, len(pair[0].changes)))
     return {
@@ -88,12 +92,12 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
     }
 
 
-def _is_allowed(price: Price, today: Price) -> bool:
-    return (
-        price.arguments <= today.arguments * (1 + MAX_MORE["arguments"])
-        and price.arguments + price.results <= (today.arguments + today.results) * (1 + MAX_MORE["held"])
-        and price.flops <= today.flops * (1 + MAX_MORE["flops"])
-    )
+def _is_allowed(price: Price, today: Price, is_of_data: bool = False) -> bool:
+    """Return whether a program may be worth it; the batch may be held in fewer parts: other arrays are smaller then."""
+    held, most = price.arguments + price.results, (today.arguments + today.results) * (1 + MAX_MORE["held"])
+    is_small = price.arguments <= today.arguments * (1 + MAX_MORE["arguments"]) and held <= most
+    flops = today.flops * (1 + max(MAX_MORE["flops"], (1 - price.bytes / max(today.bytes, 1)) / 2))
+    return (is_small or is_of_data) and price.flops <= flops
 
 
 def _change(requests: Requests, change: Change) -> dict[str, Any]:
