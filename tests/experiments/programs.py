@@ -338,3 +338,62 @@ shapes = {{"in": (16, 64), "gate": (64, 64), "up": (64, 64), "out": (64, 16)}}
 step_inputs = ({{n: A(S(*specs[n]), *shapes[n]) for n in specs}}, A(S("data"), 512, 16))
 """
 """A value that two products with sharded weights take: the gradient of each is summed."""
+
+TRAINED = f"""{HEAD}
+def init():
+    return {{"w": jnp.ones((64, 256)), "v": jnp.ones((256, 64))}}
+
+def moments():
+    return {{"mu": jax.tree.map(jnp.zeros_like, init()), "count": jnp.zeros((), jnp.int32)}}
+
+def by_rows(leaf):
+    return P("data") if leaf.ndim == 2 else P()
+
+def placed(tree, spec_of):
+    return jax.tree.map(lambda v: jax.device_put(v, NamedSharding(mesh, spec_of(v))), tree)
+
+def loss(p, x):
+    return jnp.mean((jnp.tanh(x @ p["w"]) @ p["v"]) ** 2)
+
+def make_step():
+    def step(p, state, x):
+        mu = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["mu"], jax.grad(loss)(p, x))
+        return jax.tree.map(lambda p, m: p - 0.1 * m, p, mu), {{"mu": mu, "count": state["count"] + 1}}
+
+    return jax.jit(step)
+
+if __name__ == "__main__":
+    whole, rows = S(), S("data")
+    update = make_step()
+    p = PARAMETERS
+    state = STATE
+    for _ in range(3):
+        p, state = update(p, state, jax.device_put(jnp.ones((64, 64)), rows))
+"""
+
+RANKED = TRAINED.replace("PARAMETERS", "jax.device_put(init(), rows)").replace(
+    "STATE", "jax.device_put(moments(), whole)"
+)
+"""A state of which all leaves are whole: one sharding for the others does not fit its count."""
+
+SIBLING = TRAINED.replace("PARAMETERS", "placed(init(), by_rows)").replace(
+    "STATE", "placed(moments(), lambda leaf: P())"
+)
+"""The same, by a function that gives each leaf its spec."""
+
+WRONG_AXIS = f"""{HEAD}
+def loss(p, x):
+    return jnp.mean((jax.nn.gelu(x @ p["up"]) @ p["down"]) ** 2)
+
+@jax.jit
+def step(p, x):
+    return jax.tree.map(lambda p, g: p - 0.1 * g, p, jax.grad(loss)(p, x))
+
+if __name__ == "__main__":
+    specs = {{"up": (None, "data"), "down": ("data", None)}}
+    shapes = {{"up": (64, 256), "down": (256, 64)}}
+    p = {{n: jax.device_put(jnp.ones(shapes[n]) / 64, S(*specs[n])) for n in shapes}}
+    x = jax.device_put(jnp.ones((256, 64)), S("data"))
+    step(p, x)
+"""
+"""A batch on the axis of the weights: on the other one a device holds twice as much of it, and less in all."""

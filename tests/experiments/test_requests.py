@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from shardscope.inspector.capture.model import Execution, OutputSummary
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.experiments.pricing import prices, searched
 from shardscope.inspector.experiments.rewrites import rewrites
 from shardscope.inspector.experiments.suggest import suggested
+from shardscope.inspector.experiments.values import ROUNDING, compared
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.suggestions import suggestions_json_schema, suggestions_to_json
 from shardscope.inspector.report import Finding, Report
@@ -81,11 +83,24 @@ def first_fix(report: Report) -> Finding:
             (programs.RANDOM_BITS, "jax_threefry_partitionable"),
             (programs.CAST_TWICE, "h = jnp"),
             (programs.EXPLICIT, "jax.sharding.reshard(w, P())"),
+            (programs.WRONG_AXIS, "x = jax.device_put"),
         ],
         3,
         1,
     ),
-    ids=["cache", "named", "values", "helper", "remat", "patterns", "logical", "random bits", "cast twice", "explicit"],
+    ids=[
+        "cache",
+        "named",
+        "values",
+        "helper",
+        "remat",
+        "patterns",
+        "logical",
+        "random bits",
+        "cast twice",
+        "explicit",
+        "wrong axis",
+    ],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
     """Its bytes are those of the changed program, compiled anew and counted by another reader."""
@@ -134,6 +149,42 @@ def test_moments_get_the_spec_of_their_parameter(tmp_path: Path, fields: str) ->
     mine = [fix for fix in fixes if [lines[edit.line - 1].strip()[:3] for edit in fix.edits] == ["mu="]]
     done = [each.experiment for each in mine if each.experiment is not None]
     assert max((each.before.held or 0) - (each.after.held or 0) for each in done) >= 2 * 64 * 256 * 4 * 3 // 4
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("text", "line"), [(programs.RANKED, "device_put(moments()"), (programs.SIBLING, "lambda leaf: P()")]
+)
+def test_leaves_of_a_state_get_the_spec_that_fits_them(tmp_path: Path, text: str, line: str) -> None:
+    """A fix of one line divides the moments by 4; the count of steps stays whole."""
+    before, request = report_of(tmp_path, text)
+    fixes = [fix for found in tried(before, request, seconds=300).findings for fix in found.fixes if fix.helps]
+    lines = text.splitlines()
+    mine = [fix for fix in fixes if {line in lines[edit.line - 1] for edit in fix.edits} == {True}]
+    done = [each.experiment for each in mine if each.experiment is not None]
+    assert max((each.before.held or 0) - (each.after.held or 0) for each in done) >= 2 * 64 * 256 * 4 * 3 // 4
+
+
+@pytest.mark.once
+def test_a_jit_that_a_function_returns_is_donated(tmp_path: Path) -> None:
+    """Its calls are those of the name that the function's result is assigned to."""
+    before, _ = report_of(tmp_path, programs.RANKED)
+    (fix,) = next(each.fixes for each in rewrites(before) if each.rule == "SS20")
+    (changed,) = (edited(before.program, fix.edits) or {}).values()
+    assert "return jax.jit(step, donate_argnums=(0, 1))" in changed.decode()
+    kept, _ = report_of(tmp_path, programs.RANKED.replace("    for _ in", "    before = p\n    for _ in"))
+    assert not [each for each in rewrites(kept) if each.rule == "SS20" and "donate p" in each.fixes[0].title]
+
+
+def test_fixes_that_narrow_may_differ_by_that_rounding() -> None:
+    one, other = (
+        OutputSummary("result", "f32[4]", None, digest=name, projections=(1.0, 0.5, shift))
+        for name, shift in (("one", 0.2), ("other", 0.21))
+    )
+    runs = Execution((one,)), Execution((other,))
+    assert compared(*runs).values == "differ"
+    assert compared(*runs, ROUNDING["bf16"]).values == "close"
+    assert compared(*runs, ROUNDING["f64"]).values == "differ"
 
 
 @pytest.mark.once
