@@ -339,7 +339,7 @@ step_inputs = ({{n: A(S(*specs[n]), *shapes[n]) for n in specs}}, A(S("data"), 5
 """
 """A value that two products with sharded weights take: the gradient of each is summed."""
 
-TRAINED = f"""{HEAD}
+TRAINED = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
 def init():
     return {{"w": jnp.ones((64, 256)), "v": jnp.ones((256, 64))}}
 
@@ -363,7 +363,8 @@ def make_step():
     return jax.jit(step)
 
 if __name__ == "__main__":
-    whole, rows = S(), S("data")
+    whole = NamedSharding(mesh, P())
+    rows = NamedSharding(mesh, P("data"))
     update = make_step()
     p = PARAMETERS
     state = STATE
@@ -381,7 +382,7 @@ SIBLING = TRAINED.replace("PARAMETERS", "placed(init(), by_rows)").replace(
 )
 """The same, by a function that gives each leaf its spec."""
 
-WRONG_AXIS = f"""{HEAD}
+WRONG_AXIS = f"""{HEAD.replace("(4, 2)", "(2, 4)")}
 def loss(p, x):
     return jnp.mean((jax.nn.gelu(x @ p["up"]) @ p["down"]) ** 2)
 
@@ -390,10 +391,10 @@ def step(p, x):
     return jax.tree.map(lambda p, g: p - 0.1 * g, p, jax.grad(loss)(p, x))
 
 if __name__ == "__main__":
-    specs = {{"up": (None, "data"), "down": ("data", None)}}
+    specs = {{"up": (None, "model"), "down": ("model", None)}}
     shapes = {{"up": (64, 256), "down": (256, 64)}}
     p = {{n: jax.device_put(jnp.ones(shapes[n]) / 64, S(*specs[n])) for n in shapes}}
-    x = jax.device_put(jnp.ones((256, 64)), S("data"))
+    x = jax.device_put(jnp.ones((256, 64)), S("model"))
     step(p, x)
 """
-"""A batch on the axis of the weights: on the other one a device holds twice as much of it, and less in all."""
+"""A batch on the axis of the weights. On the other one a device holds twice as much of it, and less in all."""

@@ -83,7 +83,6 @@ def first_fix(report: Report) -> Finding:
             (programs.RANDOM_BITS, "jax_threefry_partitionable"),
             (programs.CAST_TWICE, "h = jnp"),
             (programs.EXPLICIT, "jax.sharding.reshard(w, P())"),
-            (programs.WRONG_AXIS, "x = jax.device_put"),
         ],
         3,
         1,
@@ -99,7 +98,6 @@ def first_fix(report: Report) -> Finding:
         "random bits",
         "cast twice",
         "explicit",
-        "wrong axis",
     ],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:
@@ -174,6 +172,21 @@ def test_a_jit_that_a_function_returns_is_donated(tmp_path: Path) -> None:
     assert "return jax.jit(step, donate_argnums=(0, 1))" in changed.decode()
     kept, _ = report_of(tmp_path, programs.RANKED.replace("    for _ in", "    before = p\n    for _ in"))
     assert not [each for each in rewrites(kept) if each.rule == "SS20" and "donate p" in each.fixes[0].title]
+
+
+@pytest.mark.once
+def test_a_batch_may_be_held_in_fewer_parts(tmp_path: Path) -> None:
+    """On the other axis a device holds more of it, and less in all."""
+    before, request = report_of(tmp_path, programs.WRONG_AXIS)
+    fixes = [fix for found in tried(before, request, seconds=300).findings for fix in found.fixes if fix.helps]
+    lines = programs.WRONG_AXIS.splitlines()
+    mine = [fix.experiment for fix in fixes if ["x = jax" in lines[edit.line - 1] for edit in fix.edits] == [True]]
+    (done,) = dict.fromkeys((each.before.bytes, each.after.bytes, each.values) for each in mine if each is not None)
+    hlo = before.capture.stage("hlo")
+    assert hlo is not None
+    assert done[0] == counted(hlo.source.text())
+    assert 3 * (done[1] or 0) < done[0]
+    assert done[2] == "close"
 
 
 def test_fixes_that_narrow_may_differ_by_that_rounding() -> None:
