@@ -80,7 +80,7 @@ _judged = lab.judged
 def _counted(before: Report, after: Report, *more: Any) -> Experiment:
     done = _judged(before, after, *more)
     found = more[-1]
-    TRIED.update({found.rule: 1, f"{found.rule} helped": done.helps} if isinstance(found, Finding) else {})
+    TRIED.update({found.rule: 1, f"{found.rule} helped": int(done.helps)} if isinstance(found, Finding) else {})
     return done
 
 
