@@ -100,18 +100,19 @@ def _function(program: Program, jit: Placed) -> tuple[set[str], ast.FunctionDef]
     if len(defined) != 1:
         return None
     maker = next((each for each in around(program, (file, defined[0])) if isinstance(each, ast.FunctionDef)), None)
-    returned = [each.value for each in ast.walk(maker) if isinstance(each, ast.Return)] if maker is not None else []
-    if maker is not None and any(
-        each is node or (isinstance(each, ast.Name) and each.id in called) for each in returned
-    ):
+    if maker is not None and any(_returns(each, node, called) for each in ast.walk(maker)):
         for each in (each for file in own_files(program) for each in nodes_of(program, file)):
-            if (
-                isinstance(each, ast.Assign)
-                and isinstance(each.value, ast.Call)
-                and name_of(each.value.func) == maker.name
-            ):
-                called |= {target.id for target in targets_of(each)}
+            match each:
+                case ast.Assign(value=ast.Call(func=made)) if name_of(made) == maker.name:
+                    called |= {target.id for target in targets_of(each)}
     return (called, defined[0]) if called else None
+
+
+def _returns(statement: ast.AST, jit: ast.expr, names: set[str]) -> bool:
+    match statement:
+        case ast.Return(value=ast.Name(id=name)):
+            return name in names
+    return isinstance(statement, ast.Return) and statement.value is jit
 
 
 def _parameters(program: Program, jit: Placed) -> list[str]:
