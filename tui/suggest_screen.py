@@ -16,7 +16,7 @@ from textual.worker import get_current_worker
 from ..inspector.capture.protocol.request import Request
 from ..inspector.experiments.edited import diff_of
 from ..inspector.experiments.suggest import Suggestion, Suggestions, suggested
-from ..inspector.render.table import plain_text
+from ..inspector.render.table import Table, plain_text
 from ..inspector.render.tables.suggestions import suggestions
 from ..inspector.report import Fix, Report
 from .entry_details import detail_lines
@@ -53,7 +53,7 @@ class SuggestScreen(PromptedScreen):
     def __init__(self, report: Report, request: Request) -> None:
         super().__init__()
         self._report, self._request = report, request
-        self._found: Suggestions | None = None
+        self._table: Table | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(data("searching for other shardings …", "bold"), id="suggest-headline")
@@ -92,8 +92,8 @@ class SuggestScreen(PromptedScreen):
         self.query_one("#suggest-headline", Static).update(data(text, "bold"))
 
     def _show(self, found: Suggestions) -> None:
-        self._found, table = found, self.query_one(RowTable)
-        shown = suggestions(found)
+        table, shown = self.query_one(RowTable), suggestions(found)
+        self._table = shown
         self._head(f"{shown.heading}, {', '.join(map(plain_text, shown.above))}")
         table.columns = columns_of(shown)
         table.show(rows_of(shown, {}))
@@ -102,15 +102,14 @@ class SuggestScreen(PromptedScreen):
     @property
     def _selected(self) -> Suggestion | None:
         key = self.query_one(RowTable).selected
-        value = suggestions(self._found).rows[key].value if self._found and isinstance(key, int) else None
+        value = self._table.rows[key].value if self._table is not None and isinstance(key, int) else None
         return value if isinstance(value, Suggestion) else None
 
     @on(RowTable.Moved)
     def _describe(self) -> None:
-        row, found = self._selected, self._found
-        if found is not None and row is not None:
-            details = suggestions(found).details(row)
-            lines = [line for each in details for line in detail_lines(each, self.size.width - 4)]
+        row, table = self._selected, self._table
+        if table is not None and row is not None:
+            lines = [line for each in table.details(row) for line in detail_lines(each, self.size.width - 4)]
             self.query_one("#suggest-details Static", Static).update(Content("\n").join(lines))
 
     def action_copy(self) -> None:

@@ -259,7 +259,7 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
         for node in nodes_of(program, file):
             if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1:
                 operand, given = node.args[:2]
-                if isinstance(given, ast.Name) and _entries_of(program, file, given.id) == now:
+                if isinstance(given, ast.Name) and _entries_of(program, file, given) == now:
                     calls.setdefault(given.id, {}).setdefault(ast.unparse(operand), []).append(given)
         for name, groups in calls.items():
             if len(groups) < 2:
@@ -305,9 +305,7 @@ def _by_rank(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
             if not isinstance(node, ast.Call) or name_of(node.func) not in PLACES or len(node.args) < 2:
                 continue
             operand, given = node.args[:2]
-            own = given.args[1] if isinstance(given, ast.Call) and len(given.args) == 2 else None
-            entries = _entries_of(program, file, given.id) if isinstance(given, ast.Name) else spec_entries(own)
-            if entries == now:
+            if _entries_of(program, file, given) == now:
                 statement = next(around(program, (file, node)), None)
                 is_named = not names.isdisjoint(each.id for each in targets_of(statement)) if statement else False
                 place, sharding = ast.unparse(node.func), _sharding_named(program, (file, node), wanted, other_than="")
@@ -325,14 +323,14 @@ def _sharding_named(program: Program, placed: tuple[str, ast.expr], spec: str, *
     for statement in (*getattr(next(tree, None), "body", ()), *(inner for each in bodies for inner in ast.walk(each))):
         for target in targets_of(statement):
             is_before = getattr(statement, "lineno", 0) < node.lineno and target.id != other_than
-            if is_before and _entries_of(program, file, target.id) == entries_in(spec):
+            if is_before and _entries_of(program, file, target) == entries_in(spec):
                 return target.id
     return sharding_text(program, placed, spec)
 
 
-def _entries_of(program: Program, file: str, name: str) -> list[object] | None:
-    """The entries of the spec, alone or in a sharding, that a name stands for; None of another value."""
-    value = value_of(program, file, name)
+def _entries_of(program: Program, file: str, node: ast.expr) -> list[object] | None:
+    """The entries of a spec, alone or in a sharding, or behind a name; None of another value."""
+    value = value_of(program, file, node.id) if isinstance(node, ast.Name) else node
     if isinstance(value, ast.Call) and name_of(value.func) == "NamedSharding" and len(value.args) == 2:
         value = value.args[1]
     return spec_entries(value)

@@ -120,6 +120,11 @@ class Requests:
         likeliest = max(sizes, key=lambda size: sizes[size], default=0)
         yield from (number for number in free if lowered.types[number].shape[0] == likeliest)
 
+    def is_of_data(self, candidate: Candidate) -> bool:
+        """Return whether it begins with an argument, and changes no arguments but data."""
+        numbers = (each.number for each in candidate.changes if each.kind == "argument")
+        return candidate.changes[0].kind == "argument" and set(self.data).issuperset(numbers)
+
     def pinned(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """The changes, and results that are left open held as the arguments that they become.
 

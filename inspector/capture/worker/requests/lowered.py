@@ -24,21 +24,9 @@ _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3|
 
 
 ELEMENTWISE = {
-    *(
-        "abs",
-        "add",
-        "and",
-        "atan2",
-        "cbrt",
-        "ceil",
-        "cosine",
-        "divide",
-        "exponential",
-        "exponential_minus_one",
-        "floor",
-    ),
-    *("log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power", "remainder"),
-    *("round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
+    *("abs", "add", "and", "atan2", "cbrt", "ceil", "cosine", "divide", "exponential", "exponential_minus_one"),
+    *("floor", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or", "power"),
+    *("remainder", "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "subtract", "tan", "tanh", "xor"),
 }
 
 

@@ -72,10 +72,8 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
             price = pricing.of(requests.pinned(each.changes))
         except Exception:  # Shardy refuses some programs; what it cannot propagate is not advised
             continue
-        is_of_data = each.changes[0].kind == "argument" and set(requests.data).issuperset(
-            change.number for change in each.changes if change.kind == "argument"
-        )
-        if (price.bytes < today.bytes or price.flops < today.flops) and _is_allowed(price, today, is_of_data):
+        is_less = price.bytes < today.bytes or price.flops < today.flops
+        if is_less and _is_allowed(price, today, is_of_data=requests.is_of_data(each)):
             found.append((each, price))
     found.sort(key=lambda pair: (pair[1].bytes, pair[0].is_removal, len(pair[0].changes)))
     return {
@@ -92,7 +90,7 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
     }
 
 
-def _is_allowed(price: Price, today: Price, is_of_data: bool = False) -> bool:
+def _is_allowed(price: Price, today: Price, *, is_of_data: bool = False) -> bool:
     """Return whether a program may be worth it; the batch may be held in fewer parts: other arrays are smaller then."""
     held, most = price.arguments + price.results, (today.arguments + today.results) * (1 + MAX_MORE["held"])
     is_small = price.arguments <= today.arguments * (1 + MAX_MORE["arguments"]) and held <= most
@@ -133,8 +131,6 @@ MAX_LISTED = 400
 """Assignments that are all priced; of more, a beam."""
 
 WIDTH = 6
-MAX_MORE_MEMORY = 0.05
-MAX_MORE_FLOPS = 0.1
 
 State = tuple[Spec | None, ...]
 
@@ -193,10 +189,10 @@ class Search:
         else:
             self._beam(today, now, deadline)
         found = [point for point in self._seen.values() if point is not None and point is not now]
-        fit = [point for point in found if point.price.flops <= now.price.flops * (1 + MAX_MORE_FLOPS)]
+        fit = [point for point in found if point.price.flops <= now.price.flops * (1 + MAX_MORE["flops"])]
         less = [point for point in fit if point.price.bytes < now.price.bytes]
         less.sort(key=lambda point: (point.price.bytes, len(point.changes)))
-        most = now.held * (1 + MAX_MORE_MEMORY)
+        most = now.held * (1 + MAX_MORE["held"])
         heavier = [point for point in less if point.held > most][:WIDTH]
         better = [point for point in less if point.held <= most or point in heavier]
         lighter = [point for point in fit if point.held < now.held * 0.95 and point not in better]
@@ -220,7 +216,7 @@ class Search:
                 if point is not None:
                     priced.append((point.price.bytes, point.held, state))
             priced.sort(key=lambda each: each[:2])
-            fit = [state for _, held, state in priced if held <= now.held * (1 + MAX_MORE_MEMORY)]
+            fit = [state for _, held, state in priced if held <= now.held * (1 + MAX_MORE["held"])]
             fresh = list(dict.fromkeys([*fit[:WIDTH], *(state for *_, state in priced[: WIDTH // 2])]))
             if set(fresh) == set(beam):
                 return
