@@ -17,9 +17,15 @@ from pathlib import Path
 
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.correspondence.numbers import (
+    operations_of,
+    spans_of_equations,
+    spans_of_tags,
+    tags_at,
+    tags_in,
+)
+from shardscope.inspector.correspondence.positions import spans_of
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.links.operation_ids import operations_of, spans_of_equations, spans_of_tags, tags_at, tags_in
-from shardscope.inspector.links.source_positions import spans_of
 from shardscope.parsers.mlir import frames
 from shardscope.samples.catalogue import samples
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
+from ..inspector.correspondence.numbers import operations_at, spans_of_operations
 from ..inspector.experiments.edited import diff_of
-from ..inspector.links.operation_ids import operations_at, spans_of_operations
 from ..inspector.render.finding_facts import where
 from ..inspector.report import Collective, Finding, PlacedMessage, Report, ShardedValue, file_and_line
 from ..inspector.selection.selection import ProbePlace, Selection, StagePlace

@@ -14,6 +14,8 @@ from typing import TypeVar
 
 from ..catalog.custom_calls import OF_CPUS
 from ..catalog.spellings import KIND_OF
+from ..correspondence.numbers import tags_in
+from ..correspondence.parts import BECOMES, COMBINED, Part, Twins, parts_of
 from ..dataflow.hlo import HloValue, hlo_flow
 from ..dataflow.meaning import SAME
 from ..dataflow.walks import forward
@@ -21,7 +23,6 @@ from ..ir.derived import derived
 from ..ir.name_scopes import common_start, module_of_name, scopes
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
-from ..links.operation_ids import tags_in
 from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, Pass, SourcePosition
 from ..units import bits_of, grouped, known_sum
 from .context import AnalysisContext
@@ -29,7 +30,6 @@ from .operations import OperationFacts, facts_of
 from .origin import CUSTOM, is_path, last_components, merged_parts
 from .participants import Participants
 from .spelled import argument_of
-from .twins import BECOMES, COMBINED, Part, Twins, parts_of
 from .users import passes_served
 
 T = TypeVar("T")

@@ -17,6 +17,8 @@ from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
 from ...parsers.record import Record
 from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind, primitives_of
+from ..correspondence.numbers import spans_of_tags, tags_at
+from ..correspondence.positions import frames_at
 from ..dataflow.jaxpr import At, JaxprFlow, flow_of, global_flow_of
 from ..dataflow.meaning import POINTWISE, SAME, STRAIGHT, Does, does
 from ..dataflow.walks import forward
@@ -25,8 +27,6 @@ from ..ir.jaxpr import Equation, literal_in
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
 from ..ir.stage import ParsedStage
-from ..links.operation_ids import spans_of_tags, tags_at
-from ..links.source_positions import frames_at
 from ..report import Origin, Pass, SourcePosition
 from .origin import direction_of
 

@@ -10,11 +10,11 @@ from ...parsers.mlir import MlirModule, Operation, frames, function_around, name
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.sharding_syntax.replica_groups import MeshGroups
 from ..catalog.spellings import KIND_OF, Kind
+from ..correspondence.numbers import tags_at
 from ..execution_counts.stablehlo_executions import StablehloExecutions
 from ..ir.languages.mlir import location_of
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, array_type, size
-from ..links.operation_ids import tags_at
 from ..report import Collective, SourcePosition
 from .context import AnalysisContext
 from .hlo import REDUCTIONS

@@ -17,20 +17,20 @@ from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Frame
 from ..catalog.spellings import PRIMITIVES
+from ..correspondence.numbers import spans_of_tags, tags_in
+from ..correspondence.parts import Twins, twins_in
+from ..correspondence.positions import frames_at
 from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
 from ..ir.name_scopes import keys_of_name
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
-from ..links.operation_ids import spans_of_tags, tags_in
-from ..links.source_positions import frames_at
 from ..report import WRITTEN, Collective, SourcePosition
 from .authors import module_of, with_authors
 from .context import AnalysisContext, context_of
 from .hlo import hlo_collectives
 from .stablehlo import stablehlo_collectives
-from .twins import Twins, twins_in
 from .users import passes_served, requests_served
 
 EquationStacks = Mapping[tuple[str, frozenset[AxisRef], tuple[ArrayType, ...]], set[tuple[Frame, ...]]]

@@ -26,12 +26,12 @@ from ...parsers.hlo.uses import Uses
 from ...parsers.record import Record
 from ...parsers.source import Frame
 from ..catalog.spellings import RESHARDING, SDY_REQUESTS
+from ..correspondence.numbers import tags_at, tags_in
 from ..dataflow.meaning import SAME, Does, does
 from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
-from ..links.operation_ids import tags_at, tags_in
 from ..report import WRITTEN, Collective, CollectivePart, Pass, SourcePosition
 from ..units import grouped
 from .origin import direction_of

@@ -11,10 +11,10 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Frame, Span
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.stage import collectives_of
+from ..correspondence.numbers import operations_at, spans_of_equations, spans_of_operations, tags_at
+from ..correspondence.positions import frames_at, spans_of
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.stage import ParsedStage
-from ..links.operation_ids import operations_at, spans_of_equations, spans_of_operations, tags_at
-from ..links.source_positions import frames_at, spans_of
 from ..report import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
 from ..report.position import own_frame
 from ..shardings.collective_causes import causes_of

@@ -6,17 +6,20 @@ among those that use what is moved. `collective_context.py` says what it does fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 from ..catalog.spellings import PRIMITIVES
 from ..collectives.origin import last_components, merged_parts
+from ..correspondence.evidence import Evidence
+from ..correspondence.numbers import tag_of_location, tags_in
+from ..correspondence.rows import rows_by_tag, rows_of
 from ..dataflow.meaning import SAME, does
+from ..dataflow.mlir import Dataflow, Node
 from ..ir.def_use import forward
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..links.operation_ids import tag_of_location, tags_in
 from ..report import (
     WRITTEN,
     BoundaryOrigin,
@@ -27,9 +30,7 @@ from ..report import (
     NodeAxis,
     SourcePosition,
 )
-from ..units import grouped
 from .collective_context import CollectiveContext
-from .dataflow import Dataflow, Node
 from .executed import around, outputs_of, taken_by
 from .explained import wording_of
 from .gradients import BACKWARD
@@ -63,8 +64,11 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
     text = program.stage(collective.stage)
     if stage is None or flow is None or text is None or text.dialect != "hlo" or not is_inserted(collective):
         return ()
-    rows, confidence = _rows(stage, flow, text, collective)
-    rows = [row for row in rows if not _returns(flow, row)]
+    match = rows_of(stage, flow, tags_in(text, collective.span), collective.op_name, collective.source.frame)
+    # Where several were merged, each by its number, the collective has all of them; of those of a name the first.
+    is_merged = match.evidence is Evidence.NUMBER
+    confidence = "exact" if is_merged else match.confidence
+    rows = [row for row in (match.found if is_merged else match.found[:1]) if not _returns(flow, row)]
     found = []
     for row in rows[:MAX_OPERATIONS]:
         cause = CollectiveContext(program, flow, row, collective, confidence).cause()
@@ -221,39 +225,3 @@ def _at_a_source(
         if cause.moved is not None:
             return None
     return None
-
-
-def _rows(
-    stage: ParsedStage, flow: Dataflow, text: ParsedStage, collective: Collective
-) -> tuple[Sequence[int], Confidence]:
-    tags = tags_in(text, collective.span)
-    by_tag = rows_by_tag(flow, stage)
-    exact = [row for tag in tags for row in by_tag.get(tag, ())[:1]]
-    if exact:
-        return exact, "exact"
-    frame = collective.source.frame
-    line = None if frame is None else (frame.file, frame.line)
-    named = _rows_by_name(flow).get(((collective.op_name or "").rstrip(":"), line), ())
-    return named[:1], "name" if len(named) == 1 else "shape"
-
-
-@derived
-def rows_by_tag(flow: Dataflow, stage: ParsedStage) -> Mapping[int, Sequence[int]]:
-    """The rows of the propagated program by the numbers of their operations."""
-    made = ((number, row) for number, row in enumerate(flow.rows) if row.results and not row.name.endswith("constant"))
-    # One operation of JAX's may be several here, as a call is: the first one with a sharding rule stands for them.
-    return grouped((tag, number) for number, row in made if (tag := tag_of_location(stage, row.location)) is not None)
-
-
-@derived
-def _rows_by_name(flow: Dataflow) -> Mapping[tuple[str, tuple[str, int] | None], tuple[int, ...]]:
-    wording = wording_of(flow)
-    found: dict[tuple[str, tuple[str, int] | None], list[int]] = {}
-    for number, row in enumerate(flow.rows):
-        if not row.results:
-            continue
-        known = flow.names(number)
-        frame = wording.places.operation(number)[1].frame
-        key = ((known[0] if known else "").rstrip(":"), None if frame is None else (frame.file, frame.line))
-        found.setdefault(key, []).append(number)
-    return {key: tuple(rows) for key, rows in found.items()}

@@ -14,10 +14,10 @@ from ...parsers.garbage import collection_paused
 from ...parsers.mlir import Sharding, ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import SDY_REQUESTS
+from ..dataflow.mlir import Dataflow, Node
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..report import Conflict, ShardedValue, Side, ValueDimension
-from .dataflow import Dataflow, Node
 from .executed import is_permuted, kept_axes
 from .explained import why_axis, wording_of
 from .recorded import sharding_at

@@ -13,18 +13,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from ...parsers.hlo import Computation, HloModule, Instruction
 from ...parsers.mlir import ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
+from ..correspondence.numbers import tags_in
+from ..correspondence.rows import instructions_of
 from ..dataflow.hlo import HloUse, HloValue
 from ..dataflow.meaning import SAME, Does, does
+from ..dataflow.mlir import Dataflow
 from ..dataflow.sources import Place, value_flow
 from ..dataflow.walks import Reach, forward
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
-from ..links.operation_ids import tag_of_location, tagged_places, tags_in
 from ..report import Collective
-from ..units import grouped
-from .dataflow import Dataflow
 
 STAGE = "hlo-spmd"
 """The output of the partitioner."""
@@ -35,9 +35,6 @@ FORMS = Does.FORWARD | Does.RESHAPE
 PERMUTE = "collective-permute"
 
 MAX_FORMS = 8
-
-OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
-"""HLO's names of operations where they are others than StableHLO's, which have underscores."""
 
 
 def executed_sizes(program: Program, flow: Dataflow, row: int) -> Mapping[str, int]:
@@ -66,7 +63,7 @@ def takes_result(program: Program, flow: Dataflow, row: int, collective: Collect
     text = program.stage(collective.stage)
     return any(
         _made(each.computation, name) is each.computation.instruction(collective.name)
-        for each in _executed(program.stage("sdy"), text, flow, row)
+        for each in instructions_of(program.stage("sdy"), text, flow, row)
         if each.computation.name == collective.computation
         for name in each.operands
     )
@@ -78,7 +75,7 @@ def is_permuted(program: Program, flow: Dataflow, row: int, value: int) -> bool:
     `value` is its number among operands and results. Along which axes it is sharded there, its size does not tell.
     """
     text = program.stage(STAGE)
-    for instruction in _executed(program.stage("sdy"), text, flow, row):
+    for instruction in instructions_of(program.stage("sdy"), text, flow, row):
         if value < len(instruction.operands):
             made = _made(instruction.computation, instruction.operands[value])
             if made is not None and made.opcode == PERMUTE:
@@ -115,7 +112,7 @@ def _goes_to_permutes(module: HloModule, instruction: Instruction) -> bool:
 def _sizes(stage: ParsedStage, text: ParsedStage, flow: Dataflow, row: int) -> Mapping[str, int]:
     rule = flow.records.rule(flow.rows[row])
     met: dict[str, set[int]] = {}
-    for instruction in _executed(stage, text, flow, row):
+    for instruction in instructions_of(stage, text, flow, row):
         for factor, size in () if rule is None else _of_instruction(rule, instruction):
             met.setdefault(factor, set()).add(size)
     return {factor: next(iter(sizes)) for factor, sizes in met.items() if len(sizes) == 1}
@@ -130,22 +127,6 @@ def _of_instruction(rule: ShardingRule, instruction: Instruction) -> Iterator[tu
     for type, tensor in zip(types, tensors, strict=True):
         if type.shape is not None and len(type.shape) == len(tensor):
             yield from ((dim[0], size) for dim, size in zip(tensor, type.shape, strict=True) if len(dim) == 1)
-
-
-def _executed(stage: ParsedStage | None, text: ParsedStage | None, flow: Dataflow, row: int) -> Iterator[Instruction]:
-    """The instructions that an operation became in a stage of the compiler, by its number and its opcode."""
-    tag = None if stage is None else tag_of_location(stage, flow.rows[row].location)
-    if text is None or text.hlo is None or tag is None:
-        return
-    name = flow.rows[row].name.rpartition(".")[2]
-    for instruction in map(text.hlo.instruction_at, _places(text).get(tag, ())):
-        if instruction is not None and instruction.opcode == OPCODES.get(name, name.replace("_", "-")):
-            yield instruction
-
-
-@derived
-def _places(text: ParsedStage) -> Mapping[int, Sequence[int]]:
-    return grouped((number, offset) for offset, number in tagged_places(text))
 
 
 HANDED_ON = SAME | Does.SEND

@@ -12,6 +12,7 @@ from ...parsers.mlir import ShardingRule
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Span
 from ..catalog.spellings import SDY_REQUESTS
+from ..dataflow.mlir import Dataflow, Node
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..report import (
@@ -28,7 +29,6 @@ from ..report import (
     ValueName,
     Why,
 )
-from .dataflow import Dataflow, Node
 from .recorded import Places, origin_name, sharding_at
 from .table import node_of, propagated
 from .why import Cause, Step, cause, causes, overlap

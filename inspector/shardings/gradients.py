@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from ...parsers.mlir import TensorType
 from ..dataflow.meaning import SAME, Does, does
-from .dataflow import Dataflow, Node
+from ..dataflow.mlir import Dataflow, Node
 
 BACKWARD = "transpose("
 """Markers of the backward pass in JAX's names of operations."""

@@ -19,8 +19,8 @@ from ...parsers.mlir.lists import entries
 from ...parsers.mlir.sdy_parser import parse_propagation
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
+from ..dataflow.mlir import Dataflow, Node
 from ..ir.derived import derived
-from .dataflow import Dataflow, Node
 
 EDGES = b"shardscope."
 """Prefix of the attributes with edges of the data flow: see `capture/worker/provenance.py`."""

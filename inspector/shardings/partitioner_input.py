@@ -18,13 +18,13 @@ from ...parsers.hlo.types import leaves
 from ...parsers.mlir.sdy import Sharding
 from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.mesh import MeshSyntax
+from ..correspondence.numbers import tag_of_location, tagged_lines
+from ..dataflow.mlir import Dataflow, Node
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, array_type, dtype_name
-from ..links.operation_ids import tag_of_location, tagged_lines
 from ..units import grouped
-from .dataflow import Dataflow, Node
 from .placement import same
 from .recorded import array_sharding, sharding_at
 from .spelled import from_gspmd

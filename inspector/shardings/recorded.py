@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...parsers.errors import ParseError, readable
-from ...parsers.mlir import Operation, Origins, Sharding, UnknownLoc, frames, names
+from ...parsers.mlir import Operation, Origins, Sharding, UnknownLoc, names
 from ...parsers.mlir.lists import unquote
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.mlir.sdy_parser import parse_origins
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..catalog.spellings import SDY_REQUESTS
+from ..dataflow.mlir import Dataflow, Node
 from ..ir.array_sharding import ArraySharding
 from ..report import NamedOperation, SourcePosition
-from .dataflow import Dataflow, Node
 from .spelled import from_sdy
 
 _BY_ATTRIBUTE = SDY_REQUESTS | {"sdy.manual_computation"}
@@ -127,11 +127,10 @@ def _one(attributes: Mapping[str, str]) -> Origins:
 
 
 class Places:
-    """The names in a dataflow. Equal locations are read once."""
+    """The names in a dataflow."""
 
     def __init__(self, flow: Dataflow) -> None:
         self.flow = flow
-        self._known: dict[str | None, tuple[str, SourcePosition]] = {}
 
     def argument(self, number: int) -> str:
         """The path of an argument in the pytree, `params[0]['w1']`; its name in the text where there is no path."""
@@ -160,9 +159,5 @@ class Places:
 
     def at(self, location: str | None) -> tuple[str, SourcePosition]:
         """The name in a location, without the path of transformations, and its line."""
-        if location not in self._known:
-            read = readable(lambda: self.flow.text.location(location)) or UnknownLoc()
-            found = names(read)
-            called = found[0].rpartition("/")[2].rstrip(":") if found else ""
-            self._known[location] = called, SourcePosition.exact(frames(read))
-        return self._known[location]
+        found, stack = self.flow.located(location)
+        return found[0].rpartition("/")[2].rstrip(":") if found else "", SourcePosition.exact(stack)

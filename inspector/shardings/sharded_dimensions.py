@@ -15,11 +15,11 @@ from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import SDY_REQUESTS
+from ..dataflow.mlir import Dataflow, Node
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.types import dtype_name
 from ..report import Collective
-from .dataflow import Dataflow, Node
 from .recorded import sharding_at
 from .spelled import from_sdy
 from .why import overlap

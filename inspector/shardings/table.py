@@ -17,16 +17,16 @@ from ...parsers.source import Span
 from ..capture.model import Message, Value
 from ..capture.propagation import has_mesh
 from ..catalog.spellings import SDY_REQUESTS
+from ..correspondence.numbers import tag_of_location
+from ..dataflow.mlir import Dataflow, Node, dataflow_of
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.meshes import KeyedMeshes
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
-from ..links.operation_ids import tag_of_location
 from ..report import PlacedMessage, Role, ShardedValue, SourcePosition
 from ..units import plural
-from .dataflow import Dataflow, Node, dataflow_of
 from .gspmd_table import gspmd_borders, gspmd_values
 from .partitioner_input import differing
 from .recorded import Places, array_sharding, sharding_at, shardings_at, shardings_of

@@ -15,9 +15,9 @@ from ...parsers.mlir import Origin, Origins
 from ...parsers.mlir.sdy import DimensionSharding, Sharding
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
+from ..dataflow.mlir import Dataflow, Node
 from ..ir.derived import derived
 from ..units import grouped
-from .dataflow import Dataflow, Node
 from .moves import Move, moves_of
 from .recorded import given_to_added, origin_name, origins_at, sharding_at
 

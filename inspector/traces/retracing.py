@@ -12,9 +12,9 @@ from ...parsers.record import Record
 from ..capture import file
 from ..capture.model import CaptureError
 from ..capture.protocol.trace import CompiledProgram, Place, ProgramArgument
+from ..correspondence.positions import frames_at
 from ..ir.program import Program as ReadProgram
 from ..ir.stage import ParsedStage
-from ..links.source_positions import frames_at
 from ..units import grouped
 from .trace import Program, Trace
 

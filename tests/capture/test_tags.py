@@ -18,8 +18,8 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.events import Failure
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.capture.tags import pairs_of, plain, tagged, untagged
+from shardscope.inspector.correspondence.numbers import tag_of_location, tags_in
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.links.operation_ids import tag_of_location, tags_in
 from shardscope.samples.catalogue import samples
 
 from tests.conftest import SampleCapture

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from shardscope.inspector.dataflow.mlir import Dataflow
 from shardscope.inspector.ir.def_use import DefUse, forward, near
 from shardscope.inspector.ir.jaxpr import read_program
 from shardscope.inspector.ir.jaxpr_text import JaxprUses, print_jaxpr
-from shardscope.inspector.shardings.dataflow import Dataflow
 from shardscope.parsers import hlo, mlir
 from shardscope.parsers.hlo.uses import Uses
 from shardscope.parsers.source import Source

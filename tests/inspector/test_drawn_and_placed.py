@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from shardscope.inspector.capture.file import load
 from shardscope.inspector.capture.model import Capture, Device, Stage
 from shardscope.inspector.cost.places import Machine
+from shardscope.inspector.dataflow.mlir import dataflow_of
 from shardscope.inspector.findings.rules import ss17_slow_link_collective as ss17
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load_bytes
@@ -30,7 +31,6 @@ from shardscope.inspector.render.tables.collectives import causes
 from shardscope.inspector.render.text.tables import subject_lines
 from shardscope.inspector.report import Report
 from shardscope.inspector.selection.selection import ProbePlace, StagePlace, collectives_in, linked
-from shardscope.inspector.shardings.dataflow import dataflow_of
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 from shardscope.parsers.source import Source

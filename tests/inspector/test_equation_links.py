@@ -8,10 +8,10 @@ import jax
 import pytest
 from shardscope.inspector.capture.file import load, save
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.correspondence.numbers import operations_of, spans_of_equations, spans_of_tags, tags_at
 from shardscope.inspector.ir.jaxpr_text import JaxprText
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.stage import ParsedStage
-from shardscope.inspector.links.operation_ids import operations_of, spans_of_equations, spans_of_tags, tags_at
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.selection.selection import StagePlace, linked
 from shardscope.parsers.mlir import MlirModule, frames

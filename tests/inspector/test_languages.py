@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 from shardscope.inspector.capture.model import STAGES, Stage
+from shardscope.inspector.correspondence.positions import frames_at, spans_of
 from shardscope.inspector.ir import stage as stages
 from shardscope.inspector.ir.language import KINDS, Embedded, Language, Module, Operation
 from shardscope.inspector.ir.languages import LANGUAGES
 from shardscope.inspector.ir.stage import ParsedStage
-from shardscope.inspector.links.source_positions import frames_at, spans_of
 from shardscope.inspector.pipeline import summarize
 from shardscope.parsers.errors import ParseError, Problem
 from shardscope.parsers.source import Frame, Source, Span

@@ -10,9 +10,9 @@ from contextlib import suppress
 from ....parsers.mlir.sdy import Sharding
 from ....parsers.mlir.types import TensorType
 from ....parsers.sharding_syntax.mesh import join_axes
+from ...dataflow.mlir import Dataflow, Node
 from ...ir.types import types_text
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Report
-from ...shardings.dataflow import Dataflow, Node
 from ...shardings.explained import wording_of
 from ...shardings.recorded import sharding_at
 from ...shardings.spelled import from_sdy

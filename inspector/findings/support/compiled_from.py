@@ -12,11 +12,11 @@ from ....parsers.hlo.types import leaves
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ....parsers.source import Frame
 from ...catalog.spellings import HLO_OPCODES
+from ...correspondence.numbers import tags_in
 from ...ir.derived import derived
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.program import Program
 from ...ir.types import ArrayType, array_type
-from ...links.operation_ids import tags_in
 from ...report import Collective, Kind, Report, SourcePosition
 from .compiled import in_hlo, is_combined
 from .jaxpr_flow import At, Flow

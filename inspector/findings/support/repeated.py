@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...correspondence.numbers import equations_by_operation, tags_in
+from ...correspondence.rows import rows_by_tag
 from ...cost.products import Product
-from ...links.operation_ids import equations_by_operation, tags_in
 from ...report import Report
-from ...shardings.collective_causes import rows_by_tag
 from ...shardings.recorded import sharding_at
 from ...shardings.table import propagated
 from .device_values import operands_over

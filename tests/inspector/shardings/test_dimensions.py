@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardscope.inspector.capture.model import Stage
+from shardscope.inspector.dataflow.mlir import Dataflow, Node, dataflow_of
 from shardscope.inspector.ir.stage import ParsedStage
-from shardscope.inspector.shardings.dataflow import Dataflow, Node, dataflow_of
 from shardscope.inspector.shardings.sharded_dimensions import (
     ACROSS,
     DimensionUse,

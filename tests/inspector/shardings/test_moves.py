@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.dataflow.mlir import Dataflow, Node
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load
-from shardscope.inspector.shardings.dataflow import Dataflow, Node
 from shardscope.inspector.shardings.moves import moves_of
 from shardscope.inspector.shardings.recorded import sharding_at
 from shardscope.inspector.shardings.table import propagated

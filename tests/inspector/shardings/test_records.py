@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from shardscope.inspector.dataflow.mlir import Dataflow
 from shardscope.inspector.ir.program import Program
-from shardscope.inspector.shardings.dataflow import Dataflow
 from shardscope.inspector.shardings.table import propagated
 from shardscope.parsers.mlir import parse_module
 from shardscope.parsers.source import Source

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from shardscope.inspector.dataflow.mlir import Node
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.render.sharding_grid import grid_lines
-from shardscope.inspector.shardings.dataflow import Node
 from shardscope.inspector.shardings.recorded import sharding_at
 from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.inspector.shardings.table import propagated

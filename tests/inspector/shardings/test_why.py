@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.dataflow.mlir import Dataflow, Node
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import why_line
-from shardscope.inspector.shardings.dataflow import Dataflow, Node
 from shardscope.inspector.shardings.explained import einsum, why
 from shardscope.inspector.shardings.recorded import sharding_at
 from shardscope.inspector.shardings.table import propagated

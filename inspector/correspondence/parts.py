@@ -14,9 +14,10 @@ from ..catalog.spellings import KIND_OF, Kind
 from ..dataflow.hlo import HloValue, hlo_flow
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
-from ..links.operation_ids import tags_in
 from ..report import Collective, Pass
 from ..units import known_sum
+from .evidence import Evidence, confidence_of
+from .numbers import tags_in
 
 BECOMES: frozenset[tuple[Kind, Kind]] = frozenset(
     {("reduce-scatter", "all-reduce"), ("all-gather", "all-reduce"), ("all-reduce", "reduce-scatter")}
@@ -51,10 +52,9 @@ class Twin(Record, frozen=True):
 
 @dataclass(slots=True)
 class Part:
-    """A part of a compiled collective, and its twin, if it was found.
+    """A part of a compiled collective, and its twin, if it was found: by which evidence, with how many rivals.
 
-    `alone` is whether the collective has no other part, `exact` whether no other twin would do. Where nothing but the
-    size was compared, the twin has no dtype.
+    `alone` is whether the collective has no other part. Where nothing but the size was compared, the twin has no dtype.
     """
 
     of: Collective
@@ -63,7 +63,13 @@ class Part:
     shape: Shape
     alone: bool
     twin: Twin | None = None
-    exact: bool = False
+    evidence: Evidence | None = None
+    rivals: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """True if its twin takes the place of no other."""
+        return confidence_of(self.evidence, self.rivals) in ("exact", "name")
 
 
 Shape = tuple[int | None, Members]
@@ -80,19 +86,20 @@ def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins
         for index, (type, shape) in enumerate(typed)
     ]
     left = {shape: list(twins) for shape, twins in partitioned.items()}
-    for way in (_same_numbers_alone, _same_name, _same_operand, _same_numbers, _any):
+    for evidence, fits in ORDER:
         for part in parts:
-            if part.twin is None and (fitting := way(stage, part, _fitting(part, left.get(part.shape, ())))):
+            if part.twin is None and (fitting := fits(stage, part, _fitting(part, left.get(part.shape, ())))):
                 fitting.sort(key=lambda twin: twin.name != part.of.name)
-                part.twin, part.exact = _one_of(fitting, part.of.name), way is not _any and len(fitting) == 1
-                if way is _any:
-                    part.twin = replace(part.twin, dtype="")
+                twin = _one_of(fitting, part.of.name)
+                part.twin = replace(twin, dtype="") if evidence is Evidence.SHAPE else twin
+                part.evidence, part.rivals = evidence, len(fitting) - 1
                 left[part.shape].remove(fitting[0])
     every = [twin for twins in partitioned.values() for twin in twins]
     for part in parts:
         if part.twin is None:  # the compiler may do twice what the partitioner did once, or in blocks
             again = _same_numbers(stage, part, _fitting(part, every))
-            part.twin, part.exact = next(iter(again), None), len(again) == 1
+            if again:
+                part.twin, part.evidence, part.rivals = again[0], Evidence.NUMBER, len(again) - 1
     return parts
 
 
@@ -125,6 +132,16 @@ def _same_operand(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twi
 
 def _any(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
     return twins
+
+
+ORDER = (
+    (Evidence.NUMBER, _same_numbers_alone),
+    (Evidence.NAME_AND_LINE, _same_name),
+    (Evidence.OPERAND, _same_operand),
+    (Evidence.NUMBER, _same_numbers),
+    (Evidence.SHAPE, _any),
+)
+"""That of `Evidence`. The numbers of a combined collective are of any of its parts: operands tell these apart first."""
 
 
 def _fitting(part: Part, twins: Iterable[Twin]) -> list[Twin]:

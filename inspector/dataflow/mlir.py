@@ -14,8 +14,9 @@ from typing import TypeVar
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.garbage import collection_paused
-from ...parsers.mlir import Function, MlirModule, Operation, Sharding, UnknownLoc, names
+from ...parsers.mlir import Function, MlirModule, Operation, Sharding, UnknownLoc, frames, names
 from ...parsers.mlir.rows import FunctionRows, ValueRow
+from ...parsers.source import Frame
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..report.shardings import Node as Node
@@ -34,6 +35,7 @@ class Dataflow:
         """Values that the compiler sharded otherwise than is written here, and how."""
         self.derived: dict[Hashable, object] = {}
         self._notes: dict[tuple[str, int], object] = {}
+        self._locations: dict[str | None, tuple[tuple[str, ...], tuple[Frame, ...]]] = {}
 
     def sharded_otherwise(self, differing: Mapping[Node, Sharding]) -> Dataflow:
         """The same values, some of them with other shardings."""
@@ -53,7 +55,14 @@ class Dataflow:
 
     def names(self, row: int) -> tuple[str, ...]:
         """The names in the location of an operation; none where it cannot be read."""
-        return names(readable(lambda: self.text.location(self.rows[row].location)) or UnknownLoc())
+        return self.located(self.rows[row].location)[0]
+
+    def located(self, location: str | None) -> tuple[tuple[str, ...], tuple[Frame, ...]]:
+        """The names and the call stack in a location. Equal ones are read once."""
+        if location not in self._locations:
+            read = readable(lambda: self.text.location(location)) or UnknownLoc()
+            self._locations[location] = names(read), frames(read)
+        return self._locations[location]
 
     def noted(self, what: tuple[str, int], make: Callable[[], T]) -> T:
         """Facts about a row, computed once."""
