@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.capture.warm import WARMTH, Warmth
+from shardscope.inspector.capture.warm import IS_POSSIBLE, WARMTH, Warmth
 from shardscope.inspector.experiments import lab
 from shardscope.inspector.report import Experiment, Finding, Report
 from shardscope.samples.catalogue import samples
@@ -129,7 +129,7 @@ def _say_what_was_not_tried(config: pytest.Config) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let the processes that a test starts be warm, unless it is about how they start."""
-    WARMTH.enabled = item.get_closest_marker("cold") is None
+    WARMTH.enabled = IS_POSSIBLE and item.get_closest_marker("cold") is None
     return (yield)
 
 

@@ -316,15 +316,15 @@ STARTING = {
     "os": {"fork", "forkpty", "popen", "posix_spawn", "posix_spawnp", "system", "spawnv", "spawnve", "spawnvp"},
 }
 STARTS = {
-    "inspector/capture/guardian.py": "the guardian itself",
+    "inspector/capture/child.py": "the class of all of them",
+    "inspector/capture/children.py": "the guardian itself",
     "inspector/capture/guarding.py": "what the guardian looks with",
-    "inspector/capture/warm.py": "the class of processes that a warm server forks",
     "inspector/capture/worker/reduction/reduce.py": "what evaluates a candidate, in a guarded process",
     "inspector/capture/worker/script_trial.py": "forks of a guarded process",
     "inspector/capture/worker/warm_server.py": "forks of a guarded process, each guarded by its own capture",
     "tui/navigation.py": "the user's editor, which may have unsaved text",
 }
-"""Files that start processes themselves, all others by a `Guardian`."""
+"""Files that start processes themselves or name their class, all others by `Children`."""
 
 
 @pytest.mark.once
@@ -333,10 +333,7 @@ def test_processes_are_guarded() -> None:
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
-                case (
-                    ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name))
-                    | ast.ClassDef(bases=[ast.Subscript(value=ast.Attribute(value=ast.Name(id=module), attr=name))])
-                ) if name in STARTING.get(module, ()):
+                case ast.Attribute(value=ast.Name(id=module), attr=name) if name in STARTING.get(module, ()):
                     found.add(str(path.relative_to(ROOT)))
                 case ast.ImportFrom(module="subprocess" | "multiprocessing", names=names):
                     assert not names, f"{path}: imports names of {node.module}"

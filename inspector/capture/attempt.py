@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import subprocess
 import sys
 import time
 from collections.abc import Generator
@@ -15,10 +14,10 @@ from typing import Literal
 
 from ..targets.target import Target, topology_of
 from . import endings
+from .children import Children
 from .endings import Ending
 from .environment import child_environment
 from .events import decode, fold
-from .guardian import Guardian
 from .model import Capture, CaptureError
 from .passes import in_workspace
 from .process import Process, evaluated
@@ -76,27 +75,22 @@ class Attempt:
         self._scratch = Scratch()
         self._workspace = self._scratch.path
         environment = child_environment(os.environ, target, devices)
-        self._guardian = Guardian()
+        self._children = Children()
         self._process = Process(
-            self._guardian, self._command, environment, request.directory, self._arriving.put, request.stdin
+            self._children, self._command, environment, request.directory, self._arriving.put, request.stdin
         )
-        self._propagation = Propagation(self._guardian, self._python, environment, self._workspace, self._arriving.put)
+        self._propagation = Propagation(self._children, self._python, environment, self._workspace, self._arriving.put)
         self._growing = Capture(progress=Progress("start", 0.0))
         self._end: End | None = None
         self._ending: Ended | None = None
         self._pending = False
         self._stablehlo: bytes | None = None
         self._late = False
-        self._is_killed = False
-        self._evaluation: subprocess.Popen[bytes] | None = None
         self._sizes: dict[str, int] = {}
 
     def kill(self) -> None:
-        """End the process; what arrived before is not lost. May be called from any thread."""
-        self._is_killed = True
-        self._process.kill()
-        if self._evaluation is not None:
-            self._evaluation.kill()
+        """End its processes; what arrived before is not lost. May be called from any thread."""
+        self._children.kill()
 
     def captures(self) -> Generator[Capture, None, None]:
         """The growing Capture, until it is complete or failed."""
@@ -108,10 +102,9 @@ class Attempt:
         except CaptureError as error:
             yield replace(self._growing, failure=Failure("died", str(error), "start"), progress=None)
         finally:
-            self._process.kill()
             self._propagation.stop()
             self._process.join()
-            self._guardian.close()
+            self._children.close()
             self._scratch.remove()
 
     def _command(self, descriptor: int) -> list[str]:
@@ -214,15 +207,10 @@ class Attempt:
         folder = self._workspace / WAITING
         if not (folder / PROGRAM).exists():
             return failure
-        found, _ = evaluated(folder, WAITING_S, self._attach, values=False)
+        found, _ = evaluated(folder, WAITING_S, self._children, values=False)
         if found.stands:
             return replace(failure, message=f"{failure.message}: {found.stands}")
         return replace(failure, details=f"On which lines is not known: {found.reason}")
-
-    def _attach(self, process: subprocess.Popen[bytes]) -> None:
-        self._evaluation = process
-        if self._is_killed:
-            process.kill()
 
     def _why(self, ending: Ending, growing: Capture) -> Failure:
         phase = growing.progress.phase if growing.progress else "start"

@@ -1,17 +1,24 @@
-"""Processes that run a command together, and the reasons to end them: one failed, or all wait for each other."""
+"""Processes that end with this one, and the reasons to end them: one failed, or all wait for each other."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
+import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import IO, Any
+from types import TracebackType
+from typing import Any
 
-from .guardian import Guardian
-from .model import CaptureError
+from . import guarding
+from .child import Child, Fork
+from .endings import Ending
+from .guarding import CLOSED, DISMISSED, MARK
 
 POLL_S = 0.2
 FAILED_GRACE_S = 10.0
@@ -28,50 +35,74 @@ STALLED_SHARE = 0.02
 STARVED_SHARE = 0.5
 """Share of the time in which a thread that has something to do runs, or waits for a processor."""
 
-GRACE_S = 5.0
-"""Seconds that a command has to end after a SIGTERM, which ended this process."""
-
 Reason = Callable[[], str | None]
 """Return why processes are to end, in words that may be empty; None while they may go on."""
 
 
 class Children:
-    """Processes of one command. One that is alone is a command of the user's: it may end in its own way."""
+    """Processes that end with this one. All of shardscope are among some, but for the user's editor.
+
+    A guardian, a process beside them, ends them with their groups and descendants, and where Linux shows the
+    environment of a process, all that have inherited theirs. It does so when they are closed, when a block is left by
+    an exception or after `kill`, and when this process ends in whatever way: it reads a pipe that ends then. In the
+    latter case it also removes the temporary folders that are left.
+
+    Raises:
+        OSError: there can be no guardian.
+    """
 
     def __init__(self) -> None:
-        self._guardian = Guardian()
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._mark = secrets.token_hex(8)
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-I", "-S", guarding.__file__, str(os.getpid()), tempfile.gettempdir(), self._mark],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={name: value for name, value in os.environ.items() if name != MARK},
+            bufsize=0,
+        )
+        self._children: list[Child] = []
+        self._lock = threading.Lock()
+        self._killed = threading.Event()
         self._failed_at: float | None = None
 
     def begin(
         self,
         command: Sequence[str],
-        environment: Mapping[str, str],
-        stdin: int | None = None,
-        stdout: IO[bytes] | int | None = None,
-        stderr: int | None = None,
-        *,
-        has_session: bool = False,
-    ) -> None:
-        """Start one, with our own streams where no others are given, and in a session of its own if it `has_session`.
+        environment: Mapping[str, str] | None = None,
+        fork: Fork | None = None,
+        **options: Any,
+    ) -> Child:
+        """Start one in an environment, this process's where none is given, with options of `subprocess.Popen`.
 
         Raises:
-            CaptureError: it cannot be run.
+            OSError, ValueError: it cannot be started, or the others have been killed.
         """
-        streams: dict[str, Any] = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
-        try:
-            process = self._guardian.start(command, environment, start_new_session=has_session, **streams)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise CaptureError(f"cannot run {command[0]}: {reason}") from error
-        self._processes.append(process)
+        if self._killed.is_set():
+            raise ChildProcessError("killed before its start")
+        given = os.environ if environment is None else environment
+        child = Child(command, {**given, MARK: f"{given.get(MARK, '')}:{self._mark}"}, fork, **options)
+        self._tell(b"%d\n" % child.pid)
+        with self._lock:
+            self._children.append(child)
+            if self._killed.is_set():
+                child.kill()
+        return child
+
+    def kill(self) -> None:
+        """Kill all, and begin no others. May be called from any thread."""
+        with self._lock:
+            self._killed.set()
+            for child in self._children:
+                child.kill()
 
     def wait(self, *reasons: Reason) -> str:
         """Wait until all have ended, or there is a reason to end them, which it gives."""
-        for process in self._processes:
-            while process.poll() is None:
+        for child in self._children:
+            while child.poll() is None:
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(POLL_S if reasons else None)
+                    child.wait(POLL_S if reasons else None)
                 for reason in reasons:
                     if (why := reason()) is not None:
                         return why
@@ -79,7 +110,7 @@ class Children:
 
     def failed(self) -> str | None:
         """The reason that one failed a while ago."""
-        failures = ((rank, status) for rank, process in enumerate(self._processes) if (status := process.poll()))
+        failures = ((rank, status) for rank, child in enumerate(self._children) if (status := child.poll()))
         if (failure := next(failures, None)) is None:
             return None
         rank, status = failure
@@ -99,7 +130,7 @@ class Children:
             now = time.monotonic()
             if now - checked_at <= CHECK_S:
                 return None
-            pids = [process.pid for process in self._processes]
+            pids = [child.pid for child in self._children]
             seconds, before, ready = processor_seconds(pids), ready, ready_seconds(pids)
             longest = max((spent - before.get(thread, 0.0) for thread, spent in ready.items()), default=0.0)
             is_idle = seconds is not None and 0 <= seconds - used < STALLED_SHARE * (now - checked_at)
@@ -115,22 +146,67 @@ class Children:
     def end(self, *, is_gentle: bool = False) -> tuple[int | None, ...]:
         """End those that still run, which JAX would not let a SIGTERM do; the exit statuses of the others.
 
-        What any of them has started ends, too, unless there is one, and it has ended by itself.
+        What any of them has started ends, too, unless there is one, the user's command, and it has ended by itself.
         """
-        statuses = tuple(process.poll() for process in self._processes)
+        statuses = tuple(child.poll() for child in self._children)
         if len(statuses) == 1 and None not in statuses:
-            self._guardian.dismiss()
+            self.dismiss()
             return statuses
-        for process in self._processes if is_gentle else ():
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE_S)
-        self._guardian.close()
-        for process in self._processes:
-            with suppress(OSError):
-                process.kill()
-            process.wait()
+        for child in self._children if is_gentle else ():
+            child.terminate()
+            child.wait()
+        self.close()
         return statuses
+
+    def dismiss(self) -> None:
+        """Let go what they have started: they have ended."""
+        self._end(DISMISSED)
+
+    def close(self) -> None:
+        """End all, and what they have started, and wait until that is gone."""
+        self._end(CLOSED)
+        self.kill()
+        for child in self._children:
+            child.wait()
+            if child.stdin is not None:
+                with suppress(OSError):  # of what it never read
+                    child.stdin.close()
+
+    def _end(self, word: bytes) -> None:
+        self._tell(word)
+        assert self._guardian.stdin is not None
+        self._guardian.stdin.close()
+        self._guardian.wait()
+
+    def _tell(self, line: bytes) -> None:
+        assert self._guardian.stdin is not None
+        with suppress(OSError):  # somebody has killed it
+            self._guardian.stdin.write(line)
+
+    def __enter__(self) -> Children:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close() if kind is not None or self._killed.is_set() else self.dismiss()
+
+
+def run(
+    command: Sequence[str],
+    data: bytes = b"",
+    timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    children: Children | None = None,
+) -> Ending:
+    """Run a command, one of the `children`, with bytes on its standard input, to its end or that of this process.
+
+    Raises:
+        OSError, ValueError: it cannot be started. SubprocessError: it takes longer.
+    """
+    pipe = subprocess.PIPE
+    with Children() if children is None else nullcontext(children) as among:
+        child = among.begin(command, environment, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder)
+        return child.ended(data, timeout)
 
 
 PARENT, USER, SYSTEM = 1, 11, 12

@@ -13,8 +13,8 @@ from ...parsers.mlir.spacing import in_printers_layout
 from ...parsers.record import Record
 from ...parsers.source import Source
 from ...parsers.text.modules import Part, binary_format, exported_bytecode, language
+from .children import run
 from .environment import NoJaxError, interpreter_with_jax
-from .guardian import run
 from .model import STAGES, Capture, CaptureError, Message, Stage, UnreadableFileError
 from .packed import Allowance, unpacked, whole
 from .passes import place_of, snapshots
@@ -244,10 +244,10 @@ def text_of(name: str, data: bytes, python: str | None) -> bytes:
     except (OSError, subprocess.SubprocessError) as error:
         reason = getattr(error, "strerror", None) or f"timed out after {TIMEOUT_S:.0f} s"
         raise CaptureError(f"{name} is {what}, and {interpreter} cannot print it: {reason}") from error
-    if done.returncode == 0:
+    if done.status == 0:
         return done.stdout
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    reason = lines[-1][:_LONGEST_REASON] if lines else f"status {done.returncode}"
+    reason = lines[-1][:_LONGEST_REASON] if lines else f"status {done.status}"
     raise UnreadableFileError(
         f"{name} is {what}; the jaxlib of {interpreter} cannot read it ({reason}). --python names another interpreter"
     )

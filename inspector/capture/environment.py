@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...parsers.errors import ShardscopeError
 from ..targets.target import Target
-from .guardian import run
+from .children import run
 from .model import CaptureError
 from .protocol import bootstrap
 
@@ -138,6 +138,6 @@ def active_interpreters(environment: Mapping[str, str]) -> Iterator[str]:
 def _has_jax(path: str) -> bool:
     """Return whether an interpreter finds JAX; the working directory, where anything may lie, is not searched."""
     try:
-        return run([path, "-P", "-c", PROBE], timeout=PROBE_S).returncode == 0
+        return run([path, "-P", "-c", PROBE], timeout=PROBE_S).status == 0
     except (OSError, subprocess.SubprocessError):
         return False

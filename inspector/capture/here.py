@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
+from .children import Children
 from .events import decode, events_of, fold
-from .guardian import Guardian
 from .model import Capture
 from .propagation import Propagated, Propagation, has_mesh, with_propagation
 from .protocol.events import Event, Stage, frame_of
@@ -38,8 +38,8 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
 
     events: list[Event] = []
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
-    with Scratch() as workspace, Guardian() as guardian:
-        propagation = Propagation(guardian, sys.executable, os.environ, workspace, arrived.put)
+    with Scratch() as workspace, Children() as children:
+        propagation = Propagation(children, sys.executable, os.environ, workspace, arrived.put)
         try:
             record_call(function, (tuple(args), dict(kwargs)), events.append, str(workspace), own_files(), case)
             capture = reduce(fold, events, Capture())

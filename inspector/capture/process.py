@@ -20,14 +20,15 @@ from pathlib import Path
 from resource import struct_rusage
 from typing import IO
 
+from .child import Child
+from .children import Children, run
 from .endings import Ending
 from .events import decode
-from .guardian import Guardian, run
 from .model import CaptureError
 from .protocol import wire
 from .protocol.values import Probe, Validation
 from .protocol.wire import Frame, FrameError, read
-from .warm import Popen
+from .warm import WARMTH
 
 MAX_BYTES = 1 << 32
 """Bytes of texts that one capture may send; a process that sends more is ended."""
@@ -40,69 +41,50 @@ Command = Callable[[int], list[str]]
 
 
 class Process:
-    """Runs a command in a process group of its own, and reads its frames in a thread, which hands them to `deliver`.
+    """Runs a command, and reads its frames in a thread, which hands them to `deliver`.
 
-    The last thing delivered is the process's ending, or the error that kept it from starting.
-
-    The thread that starts a process must live as long as it does: on Linux it is that thread's end, not this process's,
-    at which the kernel kills the child (prctl(2), PR_SET_PDEATHSIG).
+    The last thing delivered is the process's ending, or the error that kept it from starting. The thread lives as long
+    as the process, as `Child` wants.
     """
+
+    is_warm = False
 
     def __init__(
         self,
-        guardian: Guardian,
+        children: Children,
         command: Command,
         environment: Mapping[str, str],
         directory: str | None,
         deliver: Callable[[Frame | Ending | OSError | ValueError | RuntimeError], None],
         stdin: str | None = None,
     ) -> None:
-        self._guardian = guardian
+        self._children = children
         self._command = command
         self._environment = environment
         self._directory = directory
         self._deliver = deliver
         self._stdin = stdin
-        self._lock = threading.Lock()
-        self._group: int | None = None
-        self._killed = False
+        self._child: Child | None = None
         self._has_begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="shardscope-capture", daemon=True)
         self._thread.start()
         self._has_begun.wait()  # what this thread does meanwhile would delay it, by Python's lock, many times over
 
-    def kill(self) -> None:
-        """End the process and all that it started. May be called from any thread, and more than once."""
-        with self._lock:
-            self._killed = True
-            self._signal(signal.SIGKILL)
-
     def interrupt(self) -> None:
         """Have Python write its stack to the fault log and end; whatever is not gone soon after is killed."""
-        with self._lock:
-            if self._group is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(self._group, signal.SIGABRT)
-        timer = threading.Timer(GRACE, self.kill)
-        timer.daemon = True
-        timer.start()
+        if self._child is not None:
+            self._child.terminate(signal.SIGABRT, GRACE)
 
     def join(self) -> None:
         """Wait until it is gone."""
         self._thread.join(timeout=10)
 
-    def _signal(self, number: signal.Signals) -> None:
-        if self._group is not None:
-            try:
-                os.killpg(self._group, number)
-            except (ProcessLookupError, PermissionError):  # macOS gives the latter for a group that has ended
-                self._group = None
-
     def _run(self) -> None:
         try:
             ending: Ending | OSError | ValueError | RuntimeError = self._followed()
         except (OSError, ValueError, RuntimeError) as error:  # there is no such program, file descriptor, or thread
-            self.kill()
+            if self._child is not None:
+                self._child.kill()
             ending = error
         finally:
             self._has_begun.set()
@@ -116,15 +98,14 @@ class Process:
             os.set_blocking(stdin.fileno(), True)
             reading, writing = os.pipe()
             try:
-                process = self._guardian.start(
+                self._child = child = self._children.begin(
                     self._command(writing),
                     self._environment,
-                    Popen,
+                    WARMTH.fork,
                     stdin=stdin,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     pass_fds=(writing,),
-                    start_new_session=True,
                     cwd=self._directory,
                 )
             except (OSError, ValueError):
@@ -132,32 +113,26 @@ class Process:
                 raise
             finally:
                 os.close(writing)
-        with self._lock:
-            self._group = process.pid
-            if self._killed:
-                self._signal(signal.SIGKILL)
-        self.is_warm = isinstance(process, Popen) and process.is_warm
+        self.is_warm = child.is_warm
         self._has_begun.set()
-        assert process.stdout is not None
-        assert process.stderr is not None
-        drain = Drain(process.stdout, process.stderr)
-        damage = self._read_frames(reading)
-        ended = _ended(process.pid) if damage is not None else None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        drain = Drain(child.stdout, child.stderr)
+        damage = self._read_frames(reading, child)
+        ended = _ended(child.pid) if damage is not None else None
         if ended is not None:
             damage = None  # Its last frame was cut off because it died, and not the other way.
         else:
             if damage is not None:
-                self.kill()
-            ended = os.wait4(process.pid, 0)
+                child.kill()
+            ended = os.wait4(child.pid, 0)
         _, status, usage = ended
-        with self._lock:  # What it started goes with it.
-            self._signal(signal.SIGKILL)
-            self._group = None
-        process.returncode = os.waitstatus_to_exitcode(status)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        child.end_group()
         drain.finish()
-        return Ending(process.returncode, _peak(usage), drain.stdout.data, drain.stderr.data, damage)
+        return Ending(child.returncode, _peak(usage), drain.stdout.data, drain.stderr.data, damage)
 
-    def _read_frames(self, descriptor: int) -> str | None:
+    def _read_frames(self, descriptor: int, child: Child) -> str | None:
         size = 0
         with open(descriptor, "rb") as stream:
             try:
@@ -167,7 +142,7 @@ class Process:
                         return f"more than {MAX_BYTES} bytes"
                     self._deliver(frame)
             except FrameError as error:
-                return None if self._killed else str(error)
+                return None if child.is_killed else str(error)
         return None
 
 
@@ -255,29 +230,24 @@ EVALUATOR = (sys.executable, "-m", __name__.replace("capture.process", "evaluate
 
 
 def evaluated(
-    folder: Path,
-    seconds: float,
-    begun: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
-    *,
-    values: bool = True,
+    folder: Path, seconds: float, children: Children | None = None, *, values: bool = True
 ) -> tuple[Validation, tuple[Probe, ...]]:
     """The validation of the case in a folder, and `values` of the compiled program on its partitions.
 
-    `begun` gets the process. Where that dies or is killed, the validation says why there is none.
+    The process is one of the `children`. Where it dies or is killed, the validation says why there is none.
     """
+    command = [*EVALUATOR, str(folder), str(seconds), *(("values",) if values else ())]
     try:
-        done = run(
-            [*EVALUATOR, str(folder), str(seconds), *(("values",) if values else ())],
-            timeout=seconds + START_S,
-            begun=begun,
-        )
+        done = run(command, timeout=seconds + START_S, children=children)
     except subprocess.TimeoutExpired:
         return Validation("not evaluated", reason=f"not evaluated in {seconds:.0f} s"), ()
-    if done.returncode == 0:
+    except OSError as error:
+        return Validation("not evaluated", reason=f"there is no evaluating process: {error}"), ()
+    if done.status == 0:
         with suppress(FrameError, CaptureError):
             *probes, validation = map(decode, read(BytesIO(done.stdout)))
             if isinstance(validation, Validation):
                 return validation, tuple(probe for probe in probes if isinstance(probe, Probe))
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    said = lines[-1] if lines else f"exit status {done.returncode}"
+    said = lines[-1] if lines else f"exit status {done.status}"
     return Validation("not evaluated", reason=f"the evaluating process ended: {said}"), ()

@@ -17,13 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...parsers.record import Record
+from .child import Child
+from .children import Children
 from .events import fold
-from .guardian import Guardian
 from .model import Capture
 from .protocol import bootstrap
 from .protocol.events import Message, Stage
 from .scratch import Scratch
-from .warm import Popen
+from .warm import WARMTH
 
 TIMEOUT_S = 120.0
 """Seconds that one run may take."""
@@ -74,21 +75,18 @@ class Propagation:
 
     def __init__(
         self,
-        guardian: Guardian,
+        children: Children,
         python: str,
         environment: Mapping[str, str],
         workspace: Path,
         deliver: Callable[[Propagated], None],
     ) -> None:
-        self._guardian = guardian
+        self._children = children
         self._python = python
         self._environment = environment
         self._folder = workspace
         self._deliver = deliver
         self._texts: queue.SimpleQueue[tuple[bytes, Dumped | None] | None] = queue.SimpleQueue()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stopped = False
-        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="shardscope-propagation", daemon=True)
         self._thread.start()
 
@@ -97,35 +95,31 @@ class Propagation:
         self._texts.put((stablehlo, dumped))
 
     def stop(self) -> None:
-        """End it, whatever it is doing, and wait until it is gone."""
-        with self._lock:
-            self._stopped = True
-            if self._process is not None:
-                self._process.kill()
+        """End it, whatever it is doing, with the other children, and wait until it is gone."""
+        self._children.kill()
         self._texts.put(None)
         self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        process = self._start()
+        child = self._start()
         job = self._texts.get()
         if job is None:
-            _reap(process)
             return
         try:
-            self._deliver(self._propagate(process, *job))
+            self._deliver(self._propagate(child, *job))
         except OSError as error:
             self._deliver(Propagated(problem=_missing("", [str(error)])))
 
-    def _propagate(self, process: subprocess.Popen[bytes] | None, text: bytes, dumped: Dumped | None) -> Propagated:
+    def _propagate(self, child: Child | None, text: bytes, dumped: Dumped | None) -> Propagated:
         source = self._folder / "propagation.mlir"
         source.write_bytes(text)
         why_not_xlas = "XLA wrote no dump of it"
         for files in (dumped, None) if dumped else (None,):
             problems: list[str] = []
             for wish, missing in WISHES.items():
-                process = process or self._start()
-                outcome = self._ask(process, source, self._folder / "propagated.mlir", wish, files or ())
-                process = None
+                child = child or self._start()
+                outcome = self._ask(child, source, self._folder / "propagated.mlir", wish, files or ())
+                child = None
                 if isinstance(outcome, Propagated):
                     said = [_missing(missing, problems)] if missing else []
                     said += [] if files else [NOT_XLAS.format(why_not_xlas)]
@@ -134,45 +128,31 @@ class Propagation:
             why_not_xlas = problems[-1]
         return Propagated(problem=_missing(WISHES[""], problems))
 
-    def _start(self) -> subprocess.Popen[bytes] | None:
-        with self._lock, suppress(OSError, ValueError):  # what starts the capture itself says so, too
-            if not self._stopped:
-                with open(self._folder / "propagation.log", "wb") as log:
-                    self._process = self._guardian.start(
-                        bootstrap.command(self._python, "provenance"),
-                        self._environment,
-                        Popen,
-                        stdin=subprocess.PIPE,
-                        stdout=log,
-                        stderr=log,
-                        start_new_session=True,
-                    )
-                return self._process
+    def _start(self) -> Child | None:
+        command = bootstrap.command(self._python, "provenance")
+        # What starts the capture itself says so, too.
+        with suppress(OSError, ValueError), open(self._folder / "propagation.log", "wb") as log:
+            pipe = subprocess.PIPE
+            return self._children.begin(command, self._environment, WARMTH.fork, stdin=pipe, stdout=log, stderr=log)
         return None
 
     def _ask(
-        self,
-        process: subprocess.Popen[bytes] | None,
-        source: Path,
-        destination: Path,
-        wish: str,
-        files: Sequence[Path],
+        self, child: Child | None, source: Path, destination: Path, wish: str, files: Sequence[Path]
     ) -> Propagated | str:
-        if process is None:
+        if child is None:
             return "it could not be started"
         started = time.perf_counter()
         job = "\n".join((str(source), str(destination), wish, *map(str, files))).encode()
         try:
-            process.communicate(job, timeout=TIMEOUT_S)
+            status = child.ended(job, TIMEOUT_S).status
         except subprocess.TimeoutExpired:
-            _reap(process)
             return f"timed out after {TIMEOUT_S:g} s"
-        if process.returncode == 0 and destination.is_file():
+        if status == 0 and destination.is_file():
             return Propagated(destination.read_bytes(), round(time.perf_counter() - started, 6))
-        if process.returncode < 0:
-            return signal.Signals(-process.returncode).name
+        if status < 0:
+            return signal.Signals(-status).name
         lines = (self._folder / "propagation.log").read_text("utf-8", "replace").strip().splitlines()
-        return lines[-1][:500] if lines else f"exit status {process.returncode}"
+        return lines[-1][:500] if lines else f"exit status {status}"
 
 
 def propagated(
@@ -180,19 +160,13 @@ def propagated(
 ) -> Capture:
     """The capture with origins, in a process that starts when this is called."""
     arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
-    with Scratch() as workspace, Guardian() as guardian:
-        propagation = Propagation(guardian, python, environment, workspace, arrived.put)
+    with Scratch() as workspace, Children() as children:
+        propagation = Propagation(children, python, environment, workspace, arrived.put)
         try:
             propagation.submit(stablehlo, dumped)
             return with_propagation(capture, arrived.get())
         finally:
             propagation.stop()
-
-
-def _reap(process: subprocess.Popen[bytes] | None) -> None:
-    if process is not None:
-        process.kill()
-        process.communicate()
 
 
 def _missing(what: str, problems: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from ...parsers.record import Record
 from ..targets.target import parse_target, topology_of
@@ -90,7 +90,8 @@ def run_traced(
     try:
         if options.processes == 1:
             environment = environment_on_target(folder, options, devices)
-            children.begin(command, environment, null, null or stdout, null, has_session=not is_ours)
+            streams = {"stdin": null, "stdout": null or stdout, "stderr": null}
+            _begin(children, command, environment, start_new_session=not is_ours, **streams)
         else:
             deadline = math.inf if timeout is None else started + timeout
             late = "the time limit of --timeout was reached"
@@ -128,10 +129,18 @@ def _begin_rank(
     filled = [own.get(part) or part.replace(RANK, own[RANK]).replace(PROCESSES, own[PROCESSES]) for part in command]
     environment = {**environment_on_target(folder, options, devices), **_launcher_variables(options)}
     if options.rank == 0:
-        children.begin(filled, environment, stdout=stdout)
+        _begin(children, filled, environment, stdout=stdout)
         return
     with output_file(folder, options.rank).open("wb") as log:
-        children.begin(filled, environment, subprocess.DEVNULL, log, subprocess.STDOUT)
+        _begin(children, filled, environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+
+
+def _begin(children: Children, command: Sequence[str], environment: Mapping[str, str], **options: Any) -> None:
+    try:
+        children.begin(command, environment, **{"start_new_session": False, **options})
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CaptureError(f"cannot run {command[0]}: {reason}") from error
 
 
 def devices_of_each(processes: int, devices: int | None, target: str) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from ..units import format_bytes, plural
+from .children import Children
 from .events import fold
 from .here import capture_here
 from .model import Capture
@@ -52,7 +53,7 @@ def _validated(request: Request, seconds: float, kept: Path | None, cancellation
         running = replace(latest, complete=False, progress=Progress("evaluate", sum(latest.timings.values())))
         yield running
         begun = time.monotonic()
-        validation, probes = evaluated(folder, seconds, cancellation.attach)
+        validation, probes = _evaluated(folder, seconds, cancellation)
         if validation.status == "differs" and not cancellation.cancelled:
             again = replace(request, case=str(folder), case_passes=True, live=False, probe="none", passes="")
             if kept is not None and validation.outputs:
@@ -60,11 +61,17 @@ def _validated(request: Request, seconds: float, kept: Path | None, cancellation
                 worst = errors.index(max(errors))
                 again = replace(again, case_evaluator=EVALUATOR, case_seconds=seconds, case_result=worst)
             deque(capture(again, cancellation), maxlen=0)
-            validation, probes = evaluated(folder, seconds, cancellation.attach)
+            validation, probes = _evaluated(folder, seconds, cancellation)
             if kept is not None and validation.status == "differs":
                 validation = _kept(folder, kept, latest, validation, seconds, cancellation)
         timings = {**latest.timings, "evaluate": time.monotonic() - begun}
         yield replace(_with_values(latest, validation, probes), timings=timings)
+
+
+def _evaluated(folder: Path, seconds: float, cancellation: Cancellation) -> tuple[Validation, tuple[Probe, ...]]:
+    with Children() as children:
+        cancellation.attach(children)
+        return evaluated(folder, seconds, children)
 
 
 def _kept(
@@ -74,7 +81,7 @@ def _kept(
     smaller = folder / SMALLER
     shown = validation
     if (smaller / PASSES).exists():
-        shown, _ = evaluated(smaller, seconds, cancellation.attach)
+        shown, _ = _evaluated(smaller, seconds, cancellation)
     if shown is validation or shown.status != "differs":
         return replace(validation, reproduction=keep(folder, kept, captured, validation))
     reduced = f"{_figures(smaller)}; the program has {_figures(folder)}"

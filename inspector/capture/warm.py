@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .guardian import Guardian
+from .children import Children
 from .guarding import MARK
 from .protocol.bootstrap import LOAD
 
@@ -50,7 +50,7 @@ ANSWER_S = 60.0
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 IS_POSSIBLE = sys.platform == "linux" and sys.version_info < (3, 15)
-"""True where processes can be adopted, and `subprocess.Popen` has the one private method that is replaced."""
+"""True where processes can be adopted, and `subprocess.Popen` has the one private method that `Child` replaces."""
 
 
 class _Server:
@@ -58,9 +58,9 @@ class _Server:
 
     def __init__(self, python: str, folder: str, environment: Mapping[str, str]) -> None:
         ours, its = socket.socketpair()
-        self._guardian = Guardian()
+        self._children = Children()
         with its:
-            self._process = self._guardian.start(
+            self._process = self._children.begin(
                 [python, "-c", PROGRAM.read_text(), str(its.fileno()), LOAD, folder],
                 # No mark of a capture's: it outlives the one that it is started for.
                 {name: value for name, value in environment.items() if name not in LATE},
@@ -68,7 +68,6 @@ class _Server:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=(its.fileno(),),
-                start_new_session=True,
                 cwd="/",
             )
         ours.settimeout(ANSWER_S)
@@ -105,7 +104,7 @@ class _Server:
         self._connection.close()
         self._process.kill()
         self._process.wait()
-        self._guardian.dismiss()
+        self._children.dismiss()
 
     def _receive(self, size: int) -> bytes:
         data = b""
@@ -189,36 +188,3 @@ class Warmth:
 
 WARMTH = Warmth()
 """The servers of this process."""
-
-
-class Popen(subprocess.Popen[bytes]):
-    """A process that is forked from a warm server, if there is one for its command; `is_warm` if it was."""
-
-    is_warm = False
-
-    def _execute_child(
-        self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any, env: Any,
-        startupinfo: Any, creationflags: Any, shell: Any, p2cread: int, p2cwrite: int, c2pread: int, c2pwrite: int,
-        errread: int, errwrite: int, *rest: Any,
-    ) -> None:  # fmt: skip
-        """As in Python 3.11 to 3.14."""
-        ends = (p2cread, c2pwrite, errwrite)
-        pid = None
-        if IS_POSSIBLE and -1 not in ends:
-            request = {
-                "args": list(args),
-                "env": dict(env or {}),
-                "cwd": os.path.abspath(cwd or "."),
-                "pass_fds": list(pass_fds),
-                "new_session": bool(rest[-2]),
-            }
-            pid = WARMTH.fork(args, cwd, env, request, [*ends, *pass_fds])
-        if pid is None:
-            own = (args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell)
-            pipes = (p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
-            super()._execute_child(*own, *pipes, *rest)  # type: ignore[misc]
-            return
-        self.pid = pid
-        self.is_warm = True
-        self._child_created = True
-        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]

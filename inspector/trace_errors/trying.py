@@ -8,14 +8,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ...parsers.record import Record
+from ..capture.children import Children
 from ..capture.environment import child_environment
-from ..capture.guardian import Guardian
 from ..capture.protocol import bootstrap
 from ..capture.protocol.events import StackFrame
 from ..capture.scratch import Scratch
@@ -68,15 +67,14 @@ class Runner:
         self._count = 0
         environment = child_environment(os.environ, parse_target("cpu"), command.devices)
         reading, writing = os.pipe()
-        self._guardian = Guardian()
-        self._process = self._guardian.start(
+        self._children = Children()
+        self._process = self._children.begin(
             bootstrap.command(command.python or sys.executable, "script_trial", str(writing)),
             environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(writing,),
-            start_new_session=True,
             cwd=command.directory,
         )
         os.close(writing)
@@ -86,13 +84,8 @@ class Runner:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.kill()
-        assert self._process.stdin is not None
-        with suppress(OSError):
-            self._process.stdin.close()
-        self._process.wait()
+        self._children.close()
         self._answers.close()
-        self._guardian.close()
         self._scratch.remove()
 
     def run(self, texts: Texts, *, one: bool = False, unchecked: bool = False) -> Run:

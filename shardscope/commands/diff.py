@@ -36,7 +36,7 @@ from shardscope.commands.job import policy_of
 from shardscope.commands.output import Output, add_output_options, exit_code, output_of, write_rendered
 from shardscope.configuration import whole
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.guardian import run as run_program
+from shardscope.inspector.capture.children import run as run_program
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
 from shardscope.inspector.capture.scratch import NOTE, Scratch
@@ -229,6 +229,6 @@ def _git(folder: Path, *arguments: str) -> str:
         git = run_program(["git", *NO_HOOKS, *arguments], folder=folder)
     except OSError as error:
         raise CaptureError(f"cannot run git: {error.strerror}") from error
-    if git.returncode:
+    if git.status:
         raise CaptureError(f"git {arguments[0]} {arguments[-1]}: {os.fsdecode(git.stderr).strip()}")
     return os.fsdecode(git.stdout).strip()

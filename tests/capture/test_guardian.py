@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture import guarding
-from shardscope.inspector.capture.guardian import Guardian
+from shardscope.inspector.capture.children import Children
 from shardscope.inspector.capture.guarding import CLOSED, MARK, by_proc
 
 
@@ -21,19 +21,19 @@ from shardscope.inspector.capture.guarding import CLOSED, MARK, by_proc
 def test_a_guardian_is_not_ended_by_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """What inherits a mark is ended: a guardian has none, and what it shall end has that of each."""
     monkeypatch.setenv(MARK, ":outer")
-    with Guardian() as guardian:
-        environ, deadline = Path(f"/proc/{guardian._process.pid}/environ"), time.monotonic() + 60
+    with Children() as children:
+        environ, deadline = Path(f"/proc/{children._guardian.pid}/environ"), time.monotonic() + 60
         while not (text := environ.read_text()) and time.monotonic() < deadline:
             time.sleep(0.01)  # between fork and exec there is none
         own = dict(line.split("=", 1) for line in text.split("\0") if "=" in line)
         assert MARK not in own
         assert own.keys() >= {"PATH"} & os.environ.keys()
-        assert guardian._mark
+        assert children._mark
         shown = [sys.executable, "-c", f"import os; print(os.environ[{MARK!r}], len(os.environ))"]
         for environment, marks in (None, ":outer:"), ({}, ":"):
-            child = guardian.start(shown, environment, stdout=subprocess.PIPE)
+            child = children.begin(shown, environment, stdout=subprocess.PIPE)
             mark, count = child.communicate()[0].decode().split()
-            assert mark == f"{marks}{guardian._mark}"
+            assert mark == f"{marks}{children._mark}"
             assert (int(count) > 3) == (environment is None)
 
 
@@ -42,7 +42,7 @@ def test_a_guarded_command_ends_with_its_front(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     sleeping = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(100)"
     program = (
-        "import sys; from shardscope.inspector.capture.guardian import run;"
+        "import sys; from shardscope.inspector.capture.children import run;"
         f" run([sys.executable, '-c', {sleeping!r}], timeout=100)"
     )
     front = subprocess.Popen([sys.executable, "-c", program])

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from shardscope.inspector.capture.children import Children
 from shardscope.inspector.capture.endings import Ending
 from shardscope.inspector.capture.events import decode
-from shardscope.inspector.capture.guardian import Guardian
 from shardscope.inspector.capture.process import Process, _peak
 from shardscope.inspector.capture.protocol.events import Failure
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, Overhead, TraceOptions
@@ -86,10 +86,10 @@ def test_a_process_reads_what_it_is_given_and_leaves_no_descriptor(tmp_path: Pat
     delivered: list[Any] = []
     before = len(os.listdir("/dev/fd"))
     code = "import sys; print(sys.stdin.read())"
-    with Guardian() as guardian:
+    with Children() as children:
         given = None if stdin is None else str(tmp_path / stdin)
         command = [sys.executable, "-S", "-c", code]
-        process = Process(guardian, lambda _: command, os.environ, None, delivered.append, given)
+        process = Process(children, lambda _: command, os.environ, None, delivered.append, given)
         process.join()
     (ending,) = delivered
     if stdin == "missing":
@@ -237,9 +237,9 @@ def test_a_frame_that_is_cut_off_is_no_damage_where_its_writer_died(then: str, s
     delivered: list[Any] = []
     half = encode(Frame({"event": "end"}, b"text"))[:-2]
     code = f"import os, sys, time; os.write(int(sys.argv[1]), {half!r}); os.close(int(sys.argv[1])); {then}"
-    with Guardian() as guardian:
+    with Children() as children:
         process = Process(
-            guardian,
+            children,
             lambda descriptor: [sys.executable, "-S", "-c", code, str(descriptor)],
             os.environ,
             None,

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import pytest
 from shardscope.inspector.capture import propagation
-from shardscope.inspector.capture.guardian import Guardian
+from shardscope.inspector.capture.children import Children
 from shardscope.inspector.capture.propagation import NOT_XLAS, WISHES, Propagated, Propagation
 from shardscope.inspector.capture.protocol import bootstrap
 
@@ -117,8 +117,8 @@ def test_nothing_to_propagate_is_no_problem(program: Captured) -> None:
 
 def outcome(folder: Path, python: str, text: bytes) -> Propagated:
     found: list[Propagated] = []
-    with Guardian() as guardian:
-        run = Propagation(guardian, python, os.environ, folder, found.append)
+    with Children() as children:
+        run = Propagation(children, python, os.environ, folder, found.append)
         run.submit(text, None)
         run._thread.join(30)
         run.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import select
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,57 @@ def test_all_ends(tmp_path: Path, fifo: int, command: str, number: signal.Signal
     while (left := list((tmp_path / "temporary").iterdir())) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not left
+
+
+FAILING = """
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("x",))
+print(jax.jit(lambda x: x + 1)(jax.device_put(np.ones(6), NamedSharding(mesh, P("x")))))
+"""
+
+PHASES = {
+    "capture": ("\0main\0", "psum:psum"),
+    "propagation": ("\0provenance\0", "psum:psum"),
+    "price": ("requests.main:main", "fsdp_tp:grad"),
+    "evaluation": ("shardscope.inspector.evaluate", "psum:psum", "--validate", "--try", "0"),
+    "trial of a script": ("\0script_trial\0", "failing.py"),
+}
+"""A part of the command line of the process of each phase, and the command that comes to it; tests/warm has servers."""
+
+
+def command_lines(marked: bytes) -> dict[int, str]:
+    """The command lines of living processes that have inherited a mark."""
+    found = {}
+    for pid, _, _ in guarding.by_proc():
+        with suppress(OSError):
+            if guarding._has(pid, marked):
+                found[pid] = Path(f"/proc/{pid}/cmdline").read_text()
+    return found
+
+
+@pytest.mark.parametrize("phase", sampled(PHASES, ("evaluation", "trial of a script")))
+def test_each_process_ends_with_the_front(tmp_path: Path, phase: str) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    wanted, *command = PHASES[phase]
+    mark = secrets.token_hex(8)
+    front = subprocess.Popen(
+        [sys.executable, "-m", "shardscope", "run", *command],
+        cwd=tmp_path,
+        env=os.environ | {guarding.MARK: mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + LONGEST_S
+    while not any(wanted in line for line in command_lines(mark.encode()).values()):
+        assert front.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    front.kill()
+    front.wait()
+    while left := command_lines(mark.encode()):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
 
 
 @pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")

@@ -6,15 +6,15 @@ import os
 import sys
 from pathlib import Path
 
-from shardscope.inspector.capture.guardian import Guardian
+from shardscope.inspector.capture.children import Children
 from shardscope.inspector.capture.propagation import Propagated, Propagation
 
 
 def propagated(folder: Path, text: bytes) -> bytes:
     """The text after propagation, which runs in a process of its own."""
     found: list[Propagated] = []
-    with Guardian() as guardian:
-        run = Propagation(guardian, sys.executable, os.environ, folder, found.append)
+    with Children() as children:
+        run = Propagation(children, sys.executable, os.environ, folder, found.append)
         run.submit(text, None)
         run._thread.join(60)
         run.stop()
