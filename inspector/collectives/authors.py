@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..catalog.custom_calls import OF_CPUS
 from ..catalog.spellings import KIND_OF
 from ..correspondence.numbers import tags_in
-from ..correspondence.parts import BECOMES, COMBINED, Part, Twins, parts_of
+from ..correspondence.parts import BECOMES, COMBINED, Part
 from ..dataflow.hlo import HloValue, hlo_flow
 from ..dataflow.meaning import SAME
 from ..dataflow.walks import forward
@@ -39,20 +39,17 @@ ORDER: tuple[Origin, ...] = ("mixed", "unknown", "user", "explicit", "autodiff",
 
 
 def with_authors(
-    stage: ParsedStage, found: Sequence[Collective], twins: Twins | None, context: AnalysisContext
+    stage: ParsedStage, found: Sequence[Collective], all_parts: Iterable[Part], context: AnalysisContext
 ) -> tuple[Collective, ...]:
-    """The collectives of a stage of HLO whose operations have numbers.
-
-    `twins` are those out of the partitioner, the stage's own where it is that one; None where it was not recorded.
-    """
-    all_parts = parts_of(stage, (each for each in found if not each.parts), twins or {})
-    parts = grouped((id(part.of), part) for part in all_parts)
+    """The collectives of a stage of HLO whose operations have numbers, by the twins that their parts have."""
+    has_twins = context.partitioned is not None
+    parts = grouped((part.of.span.start, part) for part in all_parts if not part.of.parts)
     used_in = passes_served(stage, found, differentiated=context.differentiated)
     authored = []
     for each in found:
-        mine = parts.get(id(each), [])
-        typed = in_own_types(each, mine) if context.is_on_cpu else each
-        one = _with_author(stage, typed, [_with_pass(part, used_in) for part in mine], twins is not None, context)
+        mine = [_with_pass(part, used_in) for part in parts.get(each.span.start, ())]
+        typed, mine = in_own_types(each, mine) if context.is_on_cpu else (each, mine)
+        one = _with_author(stage, typed, mine, has_twins, context)
         is_requested = one.origin in REQUESTED or any(part.twin is not None and part.twin.serves for part in mine)
         authored.append(with_cpu_call(stage, one) if context.is_on_cpu and not is_requested else one)
     return tuple(authored)
@@ -62,7 +59,7 @@ def _with_pass(part: Part, used_in: Mapping[tuple[str, str], Pass]) -> Part:
     """A part with a twin that knows its pass: by what uses the part, where what uses the twin does not say."""
     known = used_in.get((part.of.computation, part.of.name), "unknown") if part.alone else "unknown"
     if part.twin is not None and part.twin.used_in == "unknown" and known != "unknown":
-        part.twin = replace(part.twin, used_in=known)
+        return replace(part, twin=replace(part.twin, used_in=known))
     return part
 
 
@@ -166,22 +163,21 @@ def _continues(longer: SourcePosition, shorter: SourcePosition) -> bool:
     return 0 < len(other) < len(mine) and mine[: len(other)] == other
 
 
-def in_own_types(collective: Collective, parts: Sequence[Part]) -> Collective:
+def in_own_types(collective: Collective, parts: list[Part]) -> tuple[Collective, list[Part]]:
     """A collective compiled for CPUs in the types that it has out of the partitioner; its parts get theirs, too."""
     twins = [(part, part.twin.dtype) for part in parts if part.twin is not None]
     widened = [(part, dtype) for part, dtype in twins if _is_narrower(dtype, part.type.dtype)]
     if not widened:
-        return collective
+        return collective, parts
     wide = tuple(dict.fromkeys((dtype, part.type.dtype) for part, dtype in widened))
     narrow = {part.index: dtype for part, dtype in widened}
-    for part, dtype in widened:
-        part.type = replace(part.type, dtype=dtype)
     operands, results = (
         _narrowed(collective, types, narrow) for types in (collective.operand_types, collective.result_types)
     )
     bytes_in, bytes_out = (known_sum(type.bytes for type in types) for types in (operands, results))
     size = Participants(None, collective.groups, collective.pairs).group_size
-    return replace(
+    own = [replace(part, type=replace(part.type, dtype=narrow.get(part.index, part.type.dtype))) for part in parts]
+    narrowed = replace(
         collective,
         operand_types=operands,
         result_types=results,
@@ -190,6 +186,7 @@ def in_own_types(collective: Collective, parts: Sequence[Part]) -> Collective:
         wire_bytes=KIND_OF[collective.kind].wire_bytes(size, bytes_in, bytes_out),
         widened=wide,
     )
+    return narrowed, own
 
 
 def _is_narrower(dtype: str, other: str) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -17,14 +16,14 @@ from ...parsers.mlir import MlirModule, Operation
 from ...parsers.mlir.lists import symbol
 from ...parsers.record import Record
 from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind, primitives_of
-from ..correspondence.numbers import spans_of_tags, tags_at
+from ..correspondence.numbers import equations_by_number, spans_of_tags, tags_at
 from ..correspondence.positions import frames_at
 from ..dataflow.jaxpr import At, JaxprFlow, flow_of, global_flow_of
 from ..dataflow.meaning import POINTWISE, SAME, STRAIGHT, Does, does
 from ..dataflow.walks import forward
 from ..ir.derived import derived
 from ..ir.jaxpr import Equation, literal_in
-from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..ir.jaxpr_text import EquationPlace
 from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
 from ..ir.stage import ParsedStage
 from ..report import Origin, Pass, SourcePosition
@@ -82,7 +81,7 @@ def _facts(stablehlo: ParsedStage, lowered: Lowered, number: int) -> OperationFa
         return None
     kind = _kinds(stablehlo).get(number)
     text = None if lowered.jaxpr is None else lowered.jaxpr.jaxpr
-    place = None if text is None else _equations(text, lowered.equations).get(number)
+    place = None if text is None else equations_by_number(text, lowered.equations).get(number)
     source = SourcePosition.exact(frames_at(stablehlo, lines[0].end - 1))
     if text is None or place is None:
         return OperationFacts(kind, "unknown" if kind is None else "user", "unknown", source, (), None)
@@ -198,14 +197,6 @@ def _root(flow: JaxprFlow, value: At) -> At | None:
         else:
             return None
     return None
-
-
-@derived
-def _equations(text: JaxprText, equations: bytes) -> Mapping[int, EquationPlace]:
-    numbers = array("I", equations)
-    places = {(place.jaxpr, place.index): place for place in text.equations}
-    triples = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
-    return {number: places[jaxpr, index] for number, jaxpr, index in triples if (jaxpr, index) in places}
 
 
 @derived

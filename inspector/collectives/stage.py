@@ -14,27 +14,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...parsers.record import Record
-from ...parsers.sharding_syntax.mesh import AxisRef
-from ...parsers.source import Frame
-from ..catalog.spellings import PRIMITIVES
+from ..correspondence.collectives import equations_alike
 from ..correspondence.numbers import spans_of_tags, tags_in
-from ..correspondence.parts import Twins, twins_in
+from ..correspondence.parts import Part, Twins, parts_of, twins_in
 from ..correspondence.positions import frames_at
 from ..ir.derived import derived
 from ..ir.jaxpr_text import JaxprText
 from ..ir.name_scopes import keys_of_name
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..ir.types import ArrayType
 from ..report import WRITTEN, Collective, SourcePosition
 from .authors import module_of, with_authors
 from .context import AnalysisContext, context_of
 from .hlo import hlo_collectives
 from .stablehlo import stablehlo_collectives
 from .users import passes_served, requests_served
-
-EquationStacks = Mapping[tuple[str, frozenset[AxisRef], tuple[ArrayType, ...]], set[tuple[Frame, ...]]]
-"""The stacks of equations by kind, axes and types."""
 
 
 def collectives_of(program: Program, stage: ParsedStage) -> tuple[Collective, ...]:
@@ -46,16 +40,22 @@ def collectives_of(program: Program, stage: ParsedStage) -> tuple[Collective, ..
 def collectives_in_context(stage: ParsedStage, context: AnalysisContext) -> tuple[Collective, ...]:
     """The same by what the rest of the program says: while a capture grows, that changes seldom."""
     text = None if context.lowered.jaxpr is None else context.lowered.jaxpr.jaxpr
-    stacks = {} if text is None else _equation_stacks(text)
-    found = tuple(_with_equation_source(each, stacks) for each in _as_spelled(stage, context))
+    found = tuple(_with_equation_source(each, text) for each in _as_spelled(stage, context))
     if stage.hlo is None or not stage.stage.tags or context.lowered.stablehlo is None:
         found = tuple(replace(each, module=each.module or module_of(each)) for each in found)
     else:
-        twins = None if context.partitioned is None else _twins_in(context.partitioned, context)
-        found = with_authors(stage, found, twins, context)
+        found = with_authors(stage, found, parts_in(stage, context), context)
     return in_one_tree(found, context.lowered.arguments)
 
 
+@derived
+def parts_in(stage: ParsedStage, context: AnalysisContext) -> tuple[Part, ...]:
+    """The parts of a stage's collectives, with their twins out of the partitioner."""
+    twins = {} if context.partitioned is None else _twins_in(context.partitioned, context)
+    return tuple(parts_of(stage, _as_spelled(stage, context), twins))
+
+
+@derived
 def _as_spelled(stage: ParsedStage, context: AnalysisContext) -> tuple[Collective, ...]:
     """The collectives of a stage, by what its text and the names in it say."""
     if stage.mlir is not None:
@@ -89,26 +89,14 @@ def _with_stack(collective: Collective, stage: ParsedStage, stablehlo: ParsedSta
     return collective
 
 
-def _equation_stacks(text: JaxprText) -> EquationStacks:
-    stacks: dict[tuple[str, frozenset[AxisRef], tuple[ArrayType, ...]], set[tuple[Frame, ...]]] = {}
-    for equation in (place.equation for place in text.equations):
-        kind = PRIMITIVES.get(equation.primitive)
-        if kind is not None and equation.axes is not None:
-            types = tuple(output.type.array for output in equation.outputs)
-            stacks.setdefault((kind, frozenset(map(AxisRef, equation.axes)), types), set()).add(text.stack(equation))
-    return stacks
-
-
-def _with_equation_source(collective: Collective, stacks: EquationStacks) -> Collective:
+def _with_equation_source(collective: Collective, text: JaxprText | None) -> Collective:
     """A collective; one from user code without a position has the line on which all equations like it are."""
-    if collective.source.stack or collective.origin not in WRITTEN or collective.axes is None:
+    if text is None or collective.source.stack or collective.origin not in WRITTEN:
         return collective
-    key = (collective.kind, frozenset(collective.axes), collective.result_types)
-    candidates = stacks.get(key, set())
-    lines = {(stack[0].file, stack[0].line) for stack in candidates if stack}
-    if len(lines) != 1:
+    stacks = {text.stack(place.equation) for place in equations_alike(text, collective)}
+    if len({(stack[0].file, stack[0].line) for stack in stacks if stack}) != 1:
         return collective
-    return replace(collective, source=SourcePosition(max(candidates, key=len), "shape"))
+    return replace(collective, source=SourcePosition(max(stacks, key=len), "shape"))
 
 
 Path = tuple[str, ...]

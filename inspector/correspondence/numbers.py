@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...parsers.source import Span
 from ..ir.derived import derived
-from ..ir.jaxpr_text import JaxprText
+from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
+from ..units import grouped
 
 _ALIAS = re.compile(rb"(#loc\d*) = ")
 _TRAILING = re.compile(rb"loc\((#loc\d*)\)$", re.MULTILINE)
@@ -121,7 +122,7 @@ def operations_of(program: Program, text: JaxprText, offset: int) -> tuple[int, 
     One that stands for others, as a call does, may be nothing by itself: then they are those of its bodies.
     """
     place = text.equation_at(offset)
-    by_equation = _by_equation(program)
+    by_equation = _by_equation(text, program.capture.equations)
     waiting = [] if place is None else [(place.jaxpr, place.index)]
     seen: set[EquationNumber] = set()
     while waiting and not (found := [number for each in waiting for number in by_equation.get(each, ())]):
@@ -132,9 +133,8 @@ def operations_of(program: Program, text: JaxprText, offset: int) -> tuple[int, 
 
 def spans_of_equations(program: Program, text: JaxprText, operations: Iterable[int]) -> tuple[Span, ...]:
     """Return the spans of the equations that operations with these numbers come from."""
-    by_operation = equations_by_operation(program)
-    wanted = {by_operation[number] for number in operations if number in by_operation}
-    return tuple(place.span for place in text.equations if (place.jaxpr, place.index) in wanted) if wanted else ()
+    numbered = equations_by_number(text, program.capture.equations)
+    return tuple(sorted({numbered[number].span for number in operations if number in numbered}))
 
 
 def _inside(text: JaxprText, equations: Iterable[EquationNumber]) -> Iterable[EquationNumber]:
@@ -145,15 +145,21 @@ def _inside(text: JaxprText, equations: Iterable[EquationNumber]) -> Iterable[Eq
 
 
 @derived
-def equations_by_operation(program: Program) -> Mapping[int, EquationNumber]:
-    """The equations that operations come from, by their numbers."""
-    numbers = array("I", program.capture.equations)
-    return dict(zip(numbers[::3], zip(numbers[1::3], numbers[2::3], strict=True), strict=True))
+def equations_by_number(text: JaxprText, equations: bytes) -> Mapping[int, EquationPlace]:
+    """The equations that operations come from, by their numbers; `equations` are those of `Capture`."""
+    numbers = array("I", equations)
+    places = {(place.jaxpr, place.index): place for place in text.equations}
+    triples = zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True)
+    return {number: places[jaxpr, index] for number, jaxpr, index in triples if (jaxpr, index) in places}
+
+
+def numbers_of(program: Program, text: JaxprText, place: EquationPlace) -> tuple[int, ...]:
+    """The numbers of the operations that an equation became."""
+    return _by_equation(text, program.capture.equations).get((place.jaxpr, place.index), ())
 
 
 @derived
-def _by_equation(program: Program) -> Mapping[EquationNumber, tuple[int, ...]]:
-    found: dict[EquationNumber, list[int]] = {}
-    for number, equation in equations_by_operation(program).items():
-        found.setdefault(equation, []).append(number)
+def _by_equation(text: JaxprText, equations: bytes) -> Mapping[EquationNumber, tuple[int, ...]]:
+    numbered = equations_by_number(text, equations).items()
+    found = grouped(((place.jaxpr, place.index), number) for number, place in numbered)
     return {equation: tuple(numbers) for equation, numbers in found.items()}

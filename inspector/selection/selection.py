@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from ...parsers.record import Record
-from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Frame, Span
-from ..catalog.spellings import PRIMITIVES
 from ..collectives.stage import collectives_of
-from ..correspondence.numbers import operations_at, spans_of_equations, spans_of_operations, tags_at
+from ..correspondence.collectives import counterparts, equations_of, starts_at
+from ..correspondence.evidence import Evidence
+from ..correspondence.numbers import equations_by_number, operations_at, spans_of_operations, tags_at
 from ..correspondence.positions import frames_at, spans_of
-from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.stage import ParsedStage
 from ..report import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
 from ..report.position import own_frame
 from ..shardings.collective_causes import causes_of
 from ..shardings.conflicts import conflicts_of
 from ..shardings.explained import why
-
-T = TypeVar("T")
 
 MAX_STEPS = 200
 """Steps back that are told. In a deep network an axis may have come through every layer."""
@@ -92,7 +88,7 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
     match place:
         case SourceLine(file, line):
             frame = Frame(file, "", line)
-            first = [c.span for c in collectives_in(report, stage) if _starts_at(c.source.stack, frame)]
+            first = [c.span for c in collectives_in(report, stage) if starts_at(c.source.stack, frame)]
             spans = tuple(dict.fromkeys((*first, *spans_of(stage, file, line))))
             return Selection(place, (frame,), None, collectives_of_line(report, frame), spans)
         case StagePlace(name, offset):
@@ -124,30 +120,6 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
 def collectives_in(report: Report, stage: ParsedStage) -> tuple[Collective, ...]:
     """The collectives in the text of any stage, whether the report lists them or not."""
     return collectives_of(report.program, stage)
-
-
-def counterparts(report: Report, collective: Collective, stage: ParsedStage) -> tuple[Collective, ...]:
-    """The collectives of a stage that a collective of another stage corresponds to, as far as that can be told.
-
-    They are of its kind and from its line; of those, the ones of the same operation, in its direction, over its axes,
-    of its types, where there are any.
-    """
-    if collective.stage == stage.name:
-        return (collective,)
-    frame = collective.source.frame
-    if frame is None:
-        return ()
-    alike = [
-        other
-        for other in collectives_in(report, stage)
-        if other.kind == collective.kind and _starts_at(other.source.stack, frame)
-    ]
-    origin = report.program.stage(collective.stage)
-    numbers = frozenset() if origin is None else frozenset(tags_at(origin, collective.span))
-    alike = _narrowed(alike, lambda other: not numbers.isdisjoint(tags_at(stage, other.span)))
-    alike = _narrowed(alike, lambda other: other.direction == collective.direction)
-    alike = _narrowed(alike, lambda other: other.axes == collective.axes)
-    return tuple(_narrowed(alike, lambda other: other.operand_types == collective.operand_types))
 
 
 def equation_span(report: Report, equation: str) -> Span | None:
@@ -188,7 +160,7 @@ def _around(
 ) -> tuple[Collective, tuple[Collective, ...], tuple[Span, ...]]:
     listed = dict.fromkeys(other.stage for other in report.collectives)
     stages = [found for name in listed if (found := report.program.stage(name)) is not None]
-    same = tuple(other for one in stages for other in counterparts(report, collective, one))
+    same = tuple(other for one in stages for other in _counterparts(report, collective, one))
     return collective, same, _spans(report, collective, stage)
 
 
@@ -196,23 +168,19 @@ def _spans(report: Report, collective: Collective, stage: ParsedStage) -> tuple[
     text, origin = stage.jaxpr, report.program.stage(collective.stage)
     if text is not None:
         numbers = () if origin is None else tags_at(origin, collective.span)
-        found = spans_of_equations(report.program, text, numbers)
-        found = found or tuple(place.span for place in _equations(text, collective))
+        numbered = equations_by_number(text, report.program.capture.equations)
+        match = equations_of(text, numbered, numbers, collective)
+        # By its shape alone an equation is not shown as the one.
+        found = () if match.evidence is Evidence.SHAPE else tuple(sorted(place.span for place in match.found))
     else:
-        found = tuple(other.span for other in counterparts(report, collective, stage))
+        found = tuple(other.span for other in _counterparts(report, collective, stage))
     return found or _first_known(stage, collective.source.stack)
 
 
-def _equations(text: JaxprText, collective: Collective) -> list[EquationPlace]:
-    frame = collective.source.frame
-    found = [
-        place
-        for place in text.equations
-        if PRIMITIVES.get(place.equation.primitive) == collective.kind
-        and frame is not None
-        and _starts_at(text.stack(place.equation), frame)
-    ]
-    return _narrowed(found, lambda place: tuple(map(AxisRef, place.equation.axes or ())) == collective.axes)
+def _counterparts(report: Report, collective: Collective, stage: ParsedStage) -> Sequence[Collective]:
+    """The collectives of a stage that a collective of another stage corresponds to, as far as that can be told."""
+    origin = report.program.stage(collective.stage)
+    return () if origin is None else counterparts(origin, collective, stage, collectives_in(report, stage)).found
 
 
 def _first_known(stage: ParsedStage, stack: Iterable[Frame]) -> tuple[Span, ...]:
@@ -222,15 +190,5 @@ def _first_known(stage: ParsedStage, stack: Iterable[Frame]) -> tuple[Span, ...]
 
 def collectives_of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
     """The listed collectives from a line; those from lines that it calls come last."""
-    inside = [c for c in report.collectives if any(_starts_at((one,), frame) for one in c.source.stack)]
-    return tuple(sorted(inside, key=lambda c: not _starts_at(c.source.stack, frame)))
-
-
-def _starts_at(stack: tuple[Frame, ...], frame: Frame) -> bool:
-    """Return whether the innermost frame, or the user's own frame, of a stack is on a line."""
-    ends = (stack[0], own_frame(stack)) if stack else ()
-    return any(each is not None and (each.file, each.line) == (frame.file, frame.line) for each in ends)
-
-
-def _narrowed(items: list[T], wanted: Callable[[T], bool]) -> list[T]:
-    return [item for item in items if wanted(item)] or items
+    inside = [c for c in report.collectives if any(starts_at((one,), frame) for one in c.source.stack)]
+    return tuple(sorted(inside, key=lambda c: not starts_at(c.source.stack, frame)))

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.file import load
+from shardscope.inspector.collectives.stage import collectives_of
+from shardscope.inspector.correspondence.collectives import counterparts
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import cause_line, why_line
 from shardscope.inspector.report import Report
-from shardscope.inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace, counterparts, linked
+from shardscope.inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace, linked
 from shardscope.parsers.sharding_syntax.mesh import join_axes
 
 KEPT = Path(__file__).parents[1] / "command" / "approved"
@@ -34,7 +36,9 @@ def test_counterparts_are_of_one_kind_and_line(name: str) -> None:
     pairs = 0
     for stage in report.program.stages:
         for one in report.collectives:
-            for other in counterparts(report, one, stage):
+            origin = report.program.stage(one.stage)
+            assert origin is not None
+            for other in counterparts(origin, one, stage, collectives_of(report.program, stage)).found:
                 pairs += 1
                 assert (other.stage, other.kind) == (stage.name, one.kind)
                 frames = [(frame.file, frame.line) for frame in other.source.stack]

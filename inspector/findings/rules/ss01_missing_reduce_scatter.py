@@ -11,6 +11,7 @@ from ...catalog.spellings import KIND_OF
 from ...collectives.context import context_of
 from ...collectives.spelled import over_text
 from ...collectives.stage import collectives_in_context
+from ...correspondence.collectives import is_combined
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...ir.array_sharding import ArraySharding
@@ -29,7 +30,6 @@ from ..rule import Rule, Saving, advice, finding, in_all
 from ..support.compiled import (
     SUMS,
     compiled_to,
-    is_combined,
     is_compiled,
     on_another_target,
     platform_of,
@@ -231,9 +231,9 @@ def _sharded_over(report: Report, axes: tuple[AxisRef, ...]) -> dict[tuple[int, 
 
 
 def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
-    equation, source = place.equation, flow.source(place)
+    equation = place.equation
     axes, type = equation.axes or (), equation.outputs[number].type.array
-    compiled = compiled_as(report, "all-reduce", axes, type, source)
+    compiled = compiled_as(report, flow, place, "all-reduce", type)
     if is_compiled(report) and (compiled is None or compiled.fused_form is not None):
         return  # the compiler made a reduce-scatter of it, or needs nothing of it
     parts = math.prod(axis_sizes(report, flow, place)[axis] for axis in block.axes)

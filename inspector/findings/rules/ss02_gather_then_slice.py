@@ -46,9 +46,9 @@ def _line(source: SourcePosition) -> tuple[str, int] | None:
 
 
 def _written(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:
-    equation, source = place.equation, flow.source(place)
+    equation = place.equation
     axes, type = equation.axes or (), equation.outputs[number].type.array
-    compiled = compiled_as(report, "all-gather", axes, type, source)
+    compiled = compiled_as(report, flow, place, "all-gather", type)
     if is_compiled(report) and compiled is None:
         return
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)

@@ -59,9 +59,7 @@ def _gathered(
     report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]
 ) -> Iterator[Finding]:
     equation, along = place.equation, ", ".join(axes)
-    compiled = compiled_as(
-        report, "all-gather", equation.axes or (), equation.outputs[number].type.array, flow.source(place)
-    )
+    compiled = compiled_as(report, flow, place, "all-gather", equation.outputs[number].type.array)
     if compiled is None and is_compiled(report):
         return
     call = call_at(report.program, flow.source(place), functions_of("all-gather"))

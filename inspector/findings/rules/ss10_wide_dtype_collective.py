@@ -69,7 +69,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
     type, rule = equation.outputs[number].type.array, rule_of(equation.primitive)
     if rule is None or rule.lowers_to is None:
         return
-    compiled = compiled_as(report, rule.lowers_to, equation.axes or (), type, source)
+    compiled = compiled_as(report, flow, place, rule.lowers_to, type)
     wide = type.dtype
     if is_compiled(report) and (compiled is None or not any(t.dtype.startswith(wide) for t in compiled.result_types)):
         return  # the compiler narrows it before it travels

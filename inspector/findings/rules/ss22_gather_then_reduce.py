@@ -51,7 +51,7 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
     if not all(_reduces(flow, use, whole[gathered : gathered + 1], axes) for use in reach.ends):
         return
     reductions = tuple(dict.fromkeys(use.place for use in reach.ends))
-    compiled = compiled_as(report, "all-gather", axes, equation.outputs[number].type.array, flow.source(place))
+    compiled = compiled_as(report, flow, place, "all-gather", equation.outputs[number].type.array)
     if not is_compiled(report) or compiled is not None:
         fix = _fix(report, flow, place, number, reductions, [use.place for use in reach.steps])
         yield _found(report, flow, place, number, reductions, compiled, fix)

@@ -54,7 +54,7 @@ def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Find
     if both == nothing or any(each is not None and [each[device] for device in second] == nothing for each in third):
         return  # SS14: one takes another one back
     type = place.equation.outputs[0].type.array
-    compiled = [compiled_as(report, "collective-permute", axes, type, flow.source(each)) for each in (place, ends[0])]
+    compiled = [compiled_as(report, flow, each, "collective-permute", type) for each in (place, ends[0])]
     if is_compiled(report) and not _are_two(report, compiled):
         return
     calls = [call_at(report.program, flow.source(each), ("ppermute",)) for each in (place, ends[0])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...catalog.spellings import primitives_of
+from ...correspondence.collectives import is_combined
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...report import BoundaryOrigin, Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report
@@ -70,11 +71,6 @@ def saving(*collectives: Collective | None, times: int | None = 1, combined: boo
         seconds = None if each.estimate is None else each.estimate.seconds * count
         savings.append(Saving(known_product(each.wire_bytes, count), seconds))
     return in_all(savings)
-
-
-def is_combined(collective: Collective) -> bool:
-    """Return whether the compiler combined it from several: its bytes are not those of one."""
-    return len(collective.result_types) > 1 or bool(collective.parts)
 
 
 def saved_seconds(report: Report, now: Collective | None, instead: Kind, size: int | None = None) -> float | None:

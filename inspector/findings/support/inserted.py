@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...correspondence.collectives import is_combined
 from ...report import Collective, CollectiveCause, Report
 from ...shardings.collective_causes import causes_of, is_inserted
-from .compiled import in_hlo, is_combined
+from .compiled import in_hlo
 
 
 def inserted_collectives(report: Report) -> Iterator[tuple[Collective, tuple[CollectiveCause, ...]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...correspondence.numbers import equations_by_operation, tags_in
+from ...correspondence.numbers import equations_by_number, tags_in
 from ...correspondence.rows import rows_by_tag
 from ...cost.products import Product
 from ...report import Report
@@ -27,8 +27,8 @@ def unused_axes(report: Report, products: Sequence[Product]) -> Iterator[tuple[P
     mesh = next((each for each in program.meshes if each.size == program.partitions > 1), None)
     if stage is None or flow is None or compiled is None or mesh is None:
         return
-    places = {(each.jaxpr, each.index): each for each in jaxpr.text.equations} if jaxpr is not None else {}
-    rows, equations = rows_by_tag(flow, stage), equations_by_operation(program)
+    numbered = {} if jaxpr is None else equations_by_number(jaxpr.text, program.capture.equations)
+    rows = rows_by_tag(flow, stage)
     for product in products:
         tags = [tag for tag in tags_in(compiled, product.instruction.span) if rows.get(tag)]
         row = rows[tags[0]][0] if tags else None
@@ -38,7 +38,7 @@ def unused_axes(report: Report, products: Sequence[Product]) -> Iterator[tuple[P
         shardings = [each for node in nodes if (each := sharding_at(flow, node)) is not None]
         used = {axis.name for each in shardings for dim in each.dims for axis in dim.axes}
         if manual := set(flow.rows[row].manual):
-            place = places.get(equations.get(tags[0], (-1, -1)))
+            place = numbered.get(tags[0])
             operands = operands_over(jaxpr, place) if jaxpr is not None and place is not None else ()
             used |= {held.axis for value in operands for held in value} if operands else manual
         yield product, {name: size for name, size in mesh.axes if size > 1 and name not in used}
