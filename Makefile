@@ -81,6 +81,7 @@ schema: $(VENV)/.checks
 	$(BIN)/python -c "import json; from shardscope.inspector.render.json.trace import trace_json_schema; print(json.dumps(trace_json_schema(), indent=2))" > docs/trace.schema.json
 	$(BIN)/python -c "import json; from shardscope.inspector.render.json.trace import ranks_json_schema; print(json.dumps(ranks_json_schema(), indent=2))" > docs/ranks.schema.json
 	$(BIN)/python -c "import json; from shardscope.inspector.render.json.suggestions import suggestions_json_schema; print(json.dumps(suggestions_json_schema(), indent=2))" > docs/suggestions.schema.json
+	$(BIN)/python -c "import json; from shardscope.inspector.render.json.links import links_json_schema; print(json.dumps(links_json_schema(), indent=2))" > docs/links.schema.json
 
 # The page of the rules, from their own words.
 rules: $(VENV)/.checks

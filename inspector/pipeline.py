@@ -8,10 +8,11 @@ from dataclasses import replace
 from ..parsers.garbage import collection_paused
 from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
-from .collectives.stage import collectives_in_context
+from .collectives.stage import collectives_in_context, parts_in
 from .collectives.uncounted import uncounted_communication
 from .communication.axis_use import axes_used
 from .communication.strategies import most_sent, strategies
+from .correspondence.chain import linked_parts
 from .cost.collectives import with_estimates
 from .cost.function import cost_of, timeline_of
 from .cost.memory_curve import memory_curve, peak_instruction
@@ -27,10 +28,11 @@ from .ir.program import Program
 from .ir.stage import ParsedStage
 from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
+from .report.links import LinkedPart
 from .report.timeline import Timeline
 from .selection.message_places import placed_messages
 from .shardings.requested import contradictions
-from .shardings.table import borders, differing_from_xla
+from .shardings.table import borders, differing_from_xla, propagated
 from .values.probed import divergences, place_probes
 from .variance.variables import variance_of
 
@@ -115,6 +117,16 @@ def timeline(program: Program) -> Timeline | None:
         memory=memory_curve(stage, ranges.data, line.activities, on_tpu=on_tpu),
         at_peak=peak_instruction(stage, ranges.data, on_tpu=on_tpu),
     )
+
+
+def links(program: Program) -> tuple[LinkedPart, ...]:
+    """Return what each part of the collectives that run was in every stage before."""
+    *_, stage = communicating_stages(program) or (None,)
+    if stage is None or stage.hlo is None:
+        return ()
+    context, (propagated_in, flow) = context_of(program), propagated(program)
+    parts = parts_in(stage, context)
+    return linked_parts(program, stage, collectives_in_context(stage, context), parts, propagated_in, flow)
 
 
 def _cost(program: Program) -> FunctionCost | None:

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from typing import Generic, TypeVar
 
 from ...parsers.record import Record
 from ..report import Confidence
+from ..report.links import Evidence as Evidence
 
 T = TypeVar("T")
-
-
-class Evidence(Enum):
-    """Facts that two operations have in common, the strongest first.
-
-    `NUMBER` is that of the operation of the StableHLO, `NAME_AND_LINE` what JAX and the compiler recorded for it. By
-    its `OPERAND` it takes a value that comes from the same operation. A `SHAPE` is all that is the same: kind, sizes
-    and groups of devices.
-    """
-
-    NUMBER = "number"
-    NAME_AND_LINE = "name and line"
-    OPERAND = "operand"
-    SHAPE = "shape"
 
 
 class Match(Record, Generic[T], frozen=True):

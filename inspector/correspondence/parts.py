@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...parsers.record import Record
+from ...parsers.source import Span
 from ..catalog.spellings import KIND_OF, Kind
 from ..dataflow.hlo import HloValue, hlo_flow
 from ..ir.stage import ParsedStage
@@ -48,6 +49,7 @@ class Twin(Record, frozen=True):
     name: str = ""
     used_in: Pass = "unknown"
     dtype: str = ""
+    span: Span = Span(0, 0)
 
 
 @dataclass(slots=True)
@@ -121,12 +123,15 @@ def _same_numbers_alone(stage: ParsedStage, part: Part, twins: list[Twin]) -> li
 
 
 def _same_name(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
+    if part.of.parts:  # cut out of one vector, and brought into shape by an instruction with its name
+        name = part.of.parts[part.index].op_name
+        return [twin for twin in twins if name and twin.op_name == name]
     name = part.of.op_name if part.alone else None
     return [twin for twin in twins if name and twin.op_name == name and not (twin.numbers or twin.near)]
 
 
 def _same_operand(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
-    near = _near(stage, part.of, part.index) if twins else frozenset()
+    near = _near(stage, part.of, part.index) if twins and not part.of.parts else frozenset()
     return [twin for twin in twins if twin.near & near]
 
 
@@ -163,9 +168,8 @@ def twins_in(
         numbers, serves = tags_in(stage, each.span), served.get(each.name, ())
         for index, (type, shape) in enumerate(typed_shapes_of(each)):
             used = used_in.get((each.computation, each.name), "unknown")
-            twin = Twin(
-                each.kind, numbers, _near(stage, each, index), serves, each.op_name, each.name, used, type.dtype
-            )
+            near = _near(stage, each, index)
+            twin = Twin(each.kind, numbers, near, serves, each.op_name, each.name, used, type.dtype, each.span)
             twins.setdefault(shape, []).append(twin)
     return twins
 
@@ -173,6 +177,7 @@ def twins_in(
 def typed_shapes_of(collective: Collective) -> list[tuple[ArrayType, Shape]]:
     """The types and shapes of the larger sides of its parts: those of the smaller ones change with the kind."""
     types = collective.operand_types if KIND_OF[collective.kind].sides == "scattered" else collective.result_types
+    types = tuple(part.type for part in collective.parts) or types
     members = frozenset(collective.pairs or (tuple(sorted(group)) for group in collective.groups))
     elements = [type.elements for type in types]
     if collective.kind in COMBINED:

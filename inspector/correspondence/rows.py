@@ -32,7 +32,7 @@ def rows_of(
     return strongest(
         {
             Evidence.NUMBER: lambda: [by_number[number][0] for number in numbers if number in by_number],
-            Evidence.NAME_AND_LINE: lambda: _rows_by_name(flow).get(name, ()),
+            Evidence.NAME_AND_LINE: lambda: _rows_by_name(flow).get(name, ()) if name[0] else (),
         }
     )
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Literal
 
-Kind = Literal["report", "reports", "comparison", "diff", "verdicts", "trace", "ranks", "suggestions"]
+Kind = Literal["report", "reports", "comparison", "diff", "verdicts", "trace", "ranks", "suggestions", "links"]
 """A `Report`; several, or one, after each other; a `Comparison`; a `Diff`; the `Verdict`s of a check; a `Trace`;
-a `Trace` with a `RankComparison`; `Suggestions`."""
+a `Trace` with a `RankComparison`; `Suggestions`; a `Report` whose links are shown."""
 
 RENDERERS: Mapping[str, Mapping[Kind, str]] = {
     "text": {
@@ -19,6 +19,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "trace": "text.comparison:print_trace",
         "ranks": "text.comparison:print_ranks",
         "suggestions": "text.suggestions:print_suggestions",
+        "links": "text.links:print_links",
     },
     "json": {
         "report": "json:to_json",
@@ -28,6 +29,7 @@ RENDERERS: Mapping[str, Mapping[Kind, str]] = {
         "trace": "json.trace:trace_to_json",
         "ranks": "json.trace:ranks_to_json",
         "suggestions": "json.suggestions:suggestions_to_json",
+        "links": "json.links:links_to_json",
     },
     "markdown": {
         "reports": "markdown:to_markdown",

@@ -16,8 +16,8 @@ from shardscope.commands.output import (
     Output,
     after_screen,
     output_of,
+    write_extract,
     write_report,
-    write_stage,
 )
 from shardscope.configuration import TABLE, Configuration, Found, Severity
 from shardscope.exit_code import ExitCode
@@ -57,9 +57,9 @@ class Job(Record, frozen=True):
 
 
 def present(capture: Capture, job: Job, improve: Callable[[Report], Report] = lambda report: report) -> ExitCode:
-    """Show a capture that has ended: the text of a stage, the screen, or its report, and return how it went."""
-    if job.output.stage is not None:
-        return write_stage(capture, job.output)
+    """Show a capture that has ended: an extract, the screen, or its report, and return how it went."""
+    if job.output.is_extract:
+        return write_extract(capture, job.output)
     if job.output.format == "tui":
         from shardscope.tui.app import show
 

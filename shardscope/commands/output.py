@@ -62,6 +62,11 @@ def add_output_options(parser: argparse.ArgumentParser, *kinds: Kind, screen: bo
             help=f"write the text of this stage alone, in place of a report: {', '.join(STAGES)}",
         )
         parser.add_argument(
+            "--links",
+            action="store_true",
+            help="write, in place of a report, what each part of a compiled collective was in every stage before",
+        )
+        parser.add_argument(
             "-v", "--verbose", dest="details", action="store_const", const=("all",), help="same as --details all"
         )
 
@@ -77,7 +82,8 @@ def _sections(text: str) -> tuple[str, ...]:
 class Output(Record, frozen=True):
     """The format of a result, `tui` for the screen, and the file that it goes to, None for standard output.
 
-    `details` are the sections of a report that are shown in full, `stage` the one whose text is written in its place.
+    `details` are the sections of a report that are shown in full, `stage` the one whose text is written in its place,
+    `links` whether those of compiled collectives are.
     `around` counts the changes whose text is shown. With `quiet` only a file is written.
     """
 
@@ -86,7 +92,13 @@ class Output(Record, frozen=True):
     quiet: bool = False
     details: tuple[str, ...] = ()
     stage: str | None = None
+    links: bool = False
     around: int = 0
+
+    @property
+    def is_extract(self) -> bool:
+        """True of what needs no report: the text of a stage, or links."""
+        return self.stage is not None or self.links
 
     @property
     def is_document(self) -> bool:
@@ -98,11 +110,12 @@ def output_of(options: argparse.Namespace) -> Output:
     """The output that the options ask for: the screen, if there is one and no format is given."""
     given = vars(options)
     details, stage, file, quiet = tuple(given.get("details", ())), *map(given.get, ("stage", "output", "quiet"))
-    is_on_screen = not details and stage is None and file is None and not quiet
+    links = bool(given.get("links"))
+    is_on_screen = not details and stage is None and file is None and not quiet and not links
     is_on_screen = is_on_screen and os.environ.get("TERM") not in ("dumb", "unknown")
     usual = "tui" if is_on_screen and sys.stdout.isatty() and sys.stdin.isatty() else "text"
     file = None if file == "-" else file
-    return Output(options.format or usual, file, bool(quiet), details, stage, given.get("around", 0))
+    return Output(options.format or usual, file, bool(quiet), details, stage, links, given.get("around", 0))
 
 
 def prepare_output(format: str) -> None:
@@ -180,15 +193,20 @@ def write_rendered(render: Callable[..., Any], subject: object, output: Output, 
     write_result(without_commands(lines).encode(), output)
 
 
-def write_stage(capture: Capture, output: Output) -> ExitCode:
-    """Write the text of a stage, in place of a report, and return how its capture went.
+def write_extract(capture: Capture, output: Output) -> ExitCode:
+    """Write the text of a stage, or the links, in place of a report, and return how its capture went.
 
     Raises:
-        CaptureError: the capture ended well, and does not have it.
+        CaptureError: the capture ended well, and does not have it, or no such format does.
     """
     from shardscope.inspector.ir.program import Program
 
     program = Program(capture)
+    if output.links:
+        if output.format not in formats("links"):
+            raise CaptureError(f"--links has the formats {', '.join(formats('links'))}")
+        write_rendered(renderer(output.format, "links")[1], program, output)
+        return after_screen(capture)
     stage = program.stage(output.stage or "")
     if stage is not None:
         write_rendered(lambda stage: without_commands(stage.text.text()), stage, output)

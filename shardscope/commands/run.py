@@ -124,10 +124,11 @@ def run(options: argparse.Namespace) -> ExitCode:
     """Capture, show, and return the exit status."""
     settings = settings_of(options.function)
     requests = [_request(options, settings, target) for target in targets_of(options, settings)]
-    if options.stage is not None and len(requests) > 1:
-        raise CaptureError("--stage writes the text of one target: name one with --target")
-    if options.watch and (options.stage is not None or len(requests) > 1):
-        raise CaptureError("--watch shows reports of one target: omit --stage, and name one with --target")
+    extract = "--links" if options.links else None if options.stage is None else "--stage"
+    if extract is not None and len(requests) > 1:
+        raise CaptureError(f"{extract} is of one target: name one with --target")
+    if options.watch and (extract is not None or len(requests) > 1):
+        raise CaptureError("--watch shows reports of one target: omit --stage and --links, and name one with --target")
     begin = beginning(options)
     first = begin(requests[0])
     # What shows a capture takes as long to import as Python and JAX do to start, which the capture does meanwhile.
@@ -139,10 +140,10 @@ def run(options: argparse.Namespace) -> ExitCode:
 
 
 def _request(options: argparse.Namespace, settings: Found, target: str) -> Request:
-    said = settings.configuration
+    said, is_extract = settings.configuration, options.stage is not None or options.links
     return replace(
         request_of(options, options.function, settings, target=target),
-        live=options.stage is None and next((live for live in (options.live, said.live) if live is not None), True),
+        live=not is_extract and next((live for live in (options.live, said.live) if live is not None), True),
         only_trace=options.stage == "jaxpr",
         seed=options.seed,
         probe=options.probe,

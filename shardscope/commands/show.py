@@ -18,8 +18,8 @@ from shardscope.commands.output import (
     reported_last,
     write_beginning,
     write_comparison,
+    write_extract,
     write_report,
-    write_stage,
 )
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.again import saved
@@ -38,11 +38,11 @@ from shardscope.terminal import progress, say
 def one(begun: CaptureHandle, job: Job) -> ExitCode:
     """Show one capture, keep it if that is wanted, and return how it went."""
     began, output = time.time(), job.output
-    if output.stage is not None:
+    if output.is_extract:
         last = watched(begun, quiet=output.quiet)
         with ExitStack() as stack:
             _keep(last, begun.request, job.save, stack)
-            return write_stage(last, output)
+            return write_extract(last, output)
     if output.format == "tui":
         from shardscope.tui.app import show_live
 

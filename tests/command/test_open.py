@@ -79,6 +79,22 @@ def test_one_stage_alone(shardscope: Shardscope, capture: Capture, tmp_path: Pat
     assert b"recorded: hlo" in missing.stderr
 
 
+def test_links(shardscope: Shardscope, capture: Capture, tmp_path: Path) -> None:
+    """A row for each collective of the text, where its names stand; only in formats that have them."""
+    save(capture, tmp_path / "kept.shardscope")
+    compiled = next(each.source.text() for each in capture.stages if each.name == "hlo")
+    parts = json.loads(shardscope("open", "kept.shardscope", "--links", "--format", "json").stdout)["parts"]
+    assert len({part["collective"] for part in parts}) == compiled.count("channel_id=")
+    text = shardscope("open", "kept.shardscope", "--links").stdout.decode()
+    for part in parts:
+        assert f"%{part['collective']} = " in compiled
+        assert f"  {part['collective']}  " in text
+        assert all(link["name"].split()[0] in text for link in part["links"])
+    refused = shardscope("open", "kept.shardscope", "--links", "--format", "html")
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert b"text, json" in refused.stderr
+
+
 def test_standard_input(shardscope_process: Shardscope, capture: Capture) -> None:
     found = capture.stage("hlo")
     assert found is not None

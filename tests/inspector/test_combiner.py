@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.collectives.context import AnalysisContext
 from shardscope.inspector.collectives.hlo import hlo_collectives
 from shardscope.inspector.collectives.users import parts_of
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import inspect, links
+from shardscope.inspector.report.links import Evidence
 from shardscope.parsers.hlo import HloModule, parse_module
 from shardscope.parsers.source import Source
 
@@ -117,3 +120,23 @@ def test_what_is_for_several_lines_is_of_none_of_them(tmp_path: Path, line: int,
     path.write_text(NAMELESS.replace("LINE", str(line)))
     [collective] = inspect(load(str(path))).collectives
     assert collective.source.line == known
+
+
+def test_pieces_of_a_vector_come_from_sums_of_their_names() -> None:
+    """Of two sums as large as a piece, the partitioner's output has one with the piece's name."""
+    sums = [(128, "jit(two)/other"), (128, "jit(two)/shard_map/psum"), (32, "jit(two)/transpose(jvp())/psum")]
+    lines = [TEXT[: TEXT.index("%joined")], "ENTRY %main (x: f32[128], y: f32[128], z: f32[32]) -> f32[128] {"]
+    for number, (size, name) in enumerate(sums):
+        lines += [
+            f"  %in.{number} = f32[{size}]{{0}} parameter({number})",
+            f"  %sum.{number} = f32[{size}]{{0}} all-reduce(%in.{number}), channel_id={number + 1},"
+            f' replica_groups={{{{0,1,2,3,4,5,6,7}}}}, to_apply=%region, metadata={{op_name="{name}"}}',
+        ]
+    texts = {"hlo-spmd": "\n".join([*lines, "}", ""]), "hlo": TEXT}
+    stages = tuple(Stage(name, "hlo", Source(name, text.encode())) for name, text in texts.items())
+    found = links(Program(Capture(stages=stages)))
+    assert [(str(part.type), [(link.name, link.evidence) for link in part.links]) for part in found] == [
+        ("f32[7]", []),
+        ("f32[16,8]", [("sum.1", Evidence.NAME_AND_LINE)]),
+        ("f32[4,8]", [("sum.2", Evidence.NAME_AND_LINE)]),
+    ]
