@@ -14,7 +14,7 @@ import pytest
 from shardscope.inspector.dataflow.meaning import MEANINGS
 
 ROOT = Path(__file__).parent.parent
-RANKS = {"parsers": 0, "samples": 0, "inspector": 1, "tui": 2, "shardscope": 3}
+RANKS = {"parsers": 0, "samples": 0, "inspector": 1, "tui": 2, "shardscope": 3795}
 """Each folder may import itself and those of a lower rank."""
 
 INNER_ORDER = (
@@ -275,7 +275,7 @@ CEILINGS = {
     "inspector/collectives": 2110,
     "inspector/communication": 800,
     "inspector/cost": 1650,
-    "inspector/correspondence": 720,
+    "inspector/correspondence": 855,
     "inspector/dataflow": 2085,
     "inspector/diff": 2061,
     "inspector/evaluate": 3470,
@@ -283,8 +283,8 @@ CEILINGS = {
     "inspector/experiments": 2250,
     "inspector/findings": 8440,
     "inspector/ir": 1558,
-    "inspector/render": 8245,
-    "inspector/report": 1387,
+    "inspector/render": 8390,
+    "inspector/report": 1440,
     "inspector/selection": 340,
     "inspector/shardings": 3060,
     "inspector/targets": 360,
@@ -293,7 +293,7 @@ CEILINGS = {
     "inspector/values": 380,
     "inspector/variance": 490,
     "parsers": 8250,
-    "shardscope": 3775,
+    "shardscope": 3795,
     "tui": 7118,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
