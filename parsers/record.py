@@ -25,9 +25,10 @@ class _Fields:
             types: dict[str, Any] = {}
             for base in reversed(owner.__mro__):
                 types |= getattr(base, "__annotations__", {})
-            made: Any = dataclasses.make_dataclass(
-                owner.__name__, [(name, types[name]) for name in owner.__struct_fields__]
-            )
+            fields = [(name, types[name]) for name in owner.__struct_fields__]
+            # Its methods, and a docstring if it had none, would take most of the time.
+            without: dict[str, Any] = {"init": False, "repr": False, "eq": False, "match_args": False}
+            made: Any = dataclasses.make_dataclass("Made", fields, namespace={"__doc__": "-"}, **without)
             self._known[owner] = made.__dataclass_fields__
         return self._known[owner]
 

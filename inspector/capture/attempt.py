@@ -74,12 +74,12 @@ class Attempt:
         self._arriving: queue.SimpleQueue[Arriving] = queue.SimpleQueue()
         self._scratch = Scratch()
         self._workspace = self._scratch.path
-        environment = child_environment(os.environ, target, devices)
+        self._environment = child_environment(os.environ, target, devices)
         self._children = Children()
         self._process = Process(
-            self._children, self._command, environment, request.directory, self._arriving.put, request.stdin
+            self._children, self._command, self._environment, request.directory, self._arriving.put, request.stdin
         )
-        self._propagation = Propagation(self._children, self._python, environment, self._workspace, self._arriving.put)
+        self._propagation: Propagation | None = None
         self._growing = Capture(progress=Progress("start", 0.0))
         self._end: End | None = None
         self._ending: Ended | None = None
@@ -102,7 +102,9 @@ class Attempt:
         except CaptureError as error:
             yield replace(self._growing, failure=Failure("died", str(error), "start"), progress=None)
         finally:
-            self._propagation.stop()
+            self._children.kill()
+            if self._propagation is not None:
+                self._propagation.stop()
             self._process.join()
             self._children.close()
             self._scratch.remove()
@@ -136,7 +138,7 @@ class Attempt:
 
     def _propagate(self) -> None:
         """Have the origins of shardings found, once: in XLA's own propagation, if it is there, or in the StableHLO."""
-        if self._stablehlo is not None:
+        if self._propagation is not None and self._stablehlo is not None:
             self._propagation.submit(self._stablehlo, find_propagation(str(self._workspace / DUMP)))
             self._stablehlo = None
 
@@ -155,6 +157,8 @@ class Attempt:
                 self.wanted = wanted
             case Stage(name="stablehlo", text=text) if has_mesh(text):
                 self._stablehlo, self._pending = text, True
+                ready = (self._children, self._python, self._environment, self._workspace, self._arriving.put)
+                self._propagation = self._propagation or Propagation(*ready)
         self._growing = fold(self._growing, event)
         if self.request.passes and isinstance(event, Stage) and event.name == "hlo":
             found = in_workspace(self._workspace / DUMP, every=self.request.passes == "all")

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import inspect
 import os
-import queue
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
-from .children import Children
 from .events import decode, events_of, fold
 from .model import Capture
-from .propagation import Propagated, Propagation, has_mesh, with_propagation
+from .propagation import has_mesh, propagated
 from .protocol.events import Event, Stage, frame_of
 from .protocol.trace import TraceOptions
 from .protocol.wire import Frame
@@ -37,20 +35,15 @@ def capture_here(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
     from .worker.tracing.files import names_of_cells, with_names_of_cells
 
     events: list[Event] = []
-    arrived: queue.SimpleQueue[Propagated] = queue.SimpleQueue()
-    with Scratch() as workspace, Children() as children:
-        propagation = Propagation(children, sys.executable, os.environ, workspace, arrived.put)
-        try:
-            record_call(function, (tuple(args), dict(kwargs)), events.append, str(workspace), own_files(), case)
-            capture = reduce(fold, events, Capture())
-            texts = [each.text for each in events if isinstance(each, Stage) and each.name == "stablehlo"]
-            if texts and has_mesh(texts[-1]):
-                propagation.submit(texts[-1], find_propagation(str(workspace / DUMP)))
-                capture = with_propagation(capture, arrived.get())
-            cells = names_of_cells()
-            return _renamed(capture, lambda frame: with_names_of_cells(frame, cells)) if cells else capture
-        finally:
-            propagation.stop()
+    with Scratch() as workspace:
+        record_call(function, (tuple(args), dict(kwargs)), events.append, str(workspace), own_files(), case)
+        capture = reduce(fold, events, Capture())
+        texts = [each.text for each in events if isinstance(each, Stage) and each.name == "stablehlo"]
+        if texts and has_mesh(texts[-1]):
+            files = find_propagation(str(workspace / DUMP))
+            capture = propagated(capture, texts[-1], files, sys.executable, os.environ)
+    cells = names_of_cells()
+    return _renamed(capture, lambda frame: with_names_of_cells(frame, cells)) if cells else capture
 
 
 def _renamed(capture: Capture, rename: Callable[[Frame], Frame]) -> Capture:

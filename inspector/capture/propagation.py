@@ -1,7 +1,8 @@
 """The `sdy` stage: what XLA's own propagation gives, with origins, in a process beside the capturing one.
 
-`worker/provenance.py` says why. The process is started at once, so that it is ready when XLA has propagated; where it
-dies, it is started again and asked for less. Without XLA's dump it propagates the StableHLO, and the capture says so.
+`worker/provenance.py` says why. The process is started while XLA compiles, so that it is ready when that has
+propagated; where it dies, it is started again and asked for less. Without XLA's dump it propagates the StableHLO, and
+the capture says so.
 """
 
 from __future__ import annotations

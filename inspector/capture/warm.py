@@ -41,8 +41,8 @@ MAX_SERVERS = 3
 MAX_BYTES = 1 << 30
 """Memory of a server: five times what importing JAX 0.12 takes (190 MiB). One that has grown beyond it is replaced."""
 
-COLD_STARTS = 2
-"""Processes that start as usual in an environment: a capture has two."""
+COLD_STARTS = 1
+"""Captures whose processes start as usual in an environment."""
 
 ANSWER_S = 60.0
 """Seconds in which a server must answer."""
@@ -146,7 +146,7 @@ class Warmth:
             return None
         key = (args[0], args[3], frozenset((name, value) for name, value in env.items() if name not in LATE))
         with self._lock:
-            self._requests[key] += 1
+            self._requests[key] += args[4] == "main"
             self._latest = (key, args[0], args[3], dict(env))
             if self._requests[key] <= COLD_STARTS:
                 return None

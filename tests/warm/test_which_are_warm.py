@@ -42,7 +42,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
 
 
 def asked(warmth: Warmth, number: int = 0, *, cwd: str | None = None, **more: str) -> int | None:
-    command = ["python", "-c", LOAD, "/folder", "worker"]
+    command = ["python", "-c", LOAD, "/folder", "main"]
     return warmth.fork(command, cwd, {"NUMBER": str(number), **more}, {}, [])
 
 
@@ -66,7 +66,7 @@ def test_what_is_started_as_usual(servers: list[Server], tmp_path: Path) -> None
         asked(warmth)
     assert asked(warmth, cwd=str(tmp_path / "missing")) is None
     assert warmth.fork(["python", "-c", "print()", "/folder"], None, {"NUMBER": "0"}, {}, []) is None
-    assert warmth.fork(["python", "-c", LOAD, "/folder"], None, None, {}, []) is None
+    assert warmth.fork(["python", "-c", LOAD, "/folder", "main"], None, None, {}, []) is None
     assert warmth.fork("python -c", None, {"NUMBER": "0"}, {}, []) is None
     warmth.enabled = False
     assert asked(warmth) is None
