@@ -23,10 +23,10 @@ from parse import peak_memory
 from parsing.ladder import ladder, repeated_hlo
 from shardscope.inspector.catalog.spellings import HLO_OPCODES
 from shardscope.inspector.diff.diff import diff
-from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.surroundings import around
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.headline import headline
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.source import Source
 

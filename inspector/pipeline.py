@@ -21,7 +21,6 @@ from .cost.places import Machine, machine_of
 from .cost.schedule import Schedule
 from .findings.judge import with_findings
 from .findings.kept import with_kept
-from .findings.policy import EVERYTHING, Policy
 from .findings.settled import settled
 from .ir.derived import derived
 from .ir.program import Program
@@ -29,6 +28,7 @@ from .ir.stage import ParsedStage
 from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
 from .report.links import LinkedPart
+from .report.policy import EVERYTHING, Policy
 from .report.timeline import Timeline
 from .selection.message_places import placed_messages
 from .shardings.requested import contradictions

@@ -13,9 +13,10 @@ from shardscope.api import inspect_call
 from shardscope.inspector.capture.output_file import written
 from shardscope.inspector.check.budget import parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
-from shardscope.inspector.check.verdict import Verdict, judge
+from shardscope.inspector.check.verdict import judge
 from shardscope.inspector.render.text.comparison import print_verdicts
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.verdict import Verdict
 
 WIDTH = 140
 """Columns of a failure's message."""

@@ -19,9 +19,9 @@ from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import judge
 from shardscope.inspector.diff.diff import diff
-from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.headline import headline
 from shardscope.inspector.report import Report
 from shardscope.samples.catalogue import samples
 

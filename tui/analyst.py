@@ -15,12 +15,13 @@ from typing import Protocol
 from textual.message import Message
 
 from ..inspector.capture.model import Capture
-from ..inspector.findings.policy import Policy
 from ..inspector.ir.program import Program, SourceFile
 from ..inspector.pipeline import first_look, inspect
 from ..inspector.render.table import Table
 from ..inspector.report import Collective, Report
-from ..inspector.selection.selection import Place, Selection, StagePlace, collectives_in, linked
+from ..inspector.report.places import Place, Selection, StagePlace
+from ..inspector.report.policy import Policy
+from ..inspector.selection.selection import collectives_in, linked
 from ..parsers.garbage import keep_what_is_there
 from ..parsers.record import Record
 from ..parsers.source import Source

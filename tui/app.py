@@ -16,14 +16,14 @@ from textual.screen import Screen
 
 from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import CaptureHandle
-from ..inspector.diff.diff import Diff, diff
+from ..inspector.diff.diff import diff
 from ..inspector.findings.kept import kept
-from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.pipeline import inspect
 from ..inspector.report import Report
+from ..inspector.report.changes import Diff
+from ..inspector.report.policy import EVERYTHING, Policy
+from ..inspector.report.traces import RankComparison, Trace
 from ..inspector.trace_errors.explain import explained_or_tried
-from ..inspector.traces.ranks import RankComparison
-from ..inspector.traces.trace import Trace
 from .analyst import Improve
 from .commands import Everything
 from .diff_screen import DiffScreen

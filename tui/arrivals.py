@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..inspector.capture.model import PHASES, Capture, Failure
 from ..inspector.render.tables.collectives import key_of
 from ..inspector.report import Collective, Finding, Report, ShardedValue
-from ..inspector.selection.selection import SourceLine
+from ..inspector.report.places import SourceLine
 from .entry_details import Selected
 from .stage_pane import label_of
 

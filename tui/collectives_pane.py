@@ -15,7 +15,7 @@ from ..inspector.capture.model import STAGES
 from ..inspector.render.table import Table
 from ..inspector.render.tables.collectives import FOLLOWS, Key, collectives, key_of, programs
 from ..inspector.report import Collective, Report
-from ..inspector.selection.selection import Selection
+from ..inspector.report.places import Selection
 from ..inspector.units import format_seconds
 from .painted import axis_hues, columns_of, rows_of
 from .row_table import RowTable

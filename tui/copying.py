@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
 from ..inspector.correspondence.numbers import operations_at, spans_of_operations
-from ..inspector.experiments.edited import diff_of
 from ..inspector.render.finding_facts import where
 from ..inspector.report import Collective, Finding, PlacedMessage, Report, ShardedValue, file_and_line
-from ..inspector.selection.selection import ProbePlace, Selection, StagePlace
+from ..inspector.report.edits import diff_of
+from ..inspector.report.places import ProbePlace, Selection, StagePlace
 from ..inspector.shardings.table import values
 from ..parsers.errors import Problem
 from ..parsers.sharding_syntax.replica_groups import Groups

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from textual.content import Content
 
-from ..inspector.collectives.spelled import executions_text, groups_text, kind_text, mesh_of, types_text
 from ..inspector.cost.places import machine_of
 from ..inspector.render.sharding_grid import grid_lines
 from ..inspector.render.tables.cost import term_text
 from ..inspector.render.why_lines import cause_line, conflict_line, origin_text, remedy_line, side_text, sides
 from ..inspector.report import Collective, CollectiveCause, Conflict, Report, ShardedValue, Why
-from ..inspector.selection.selection import Selection
+from ..inspector.report.places import Selection
+from ..inspector.report.spelled import executions_text, groups_text, kind_text, mesh_of, types_text
 from ..inspector.units import format_bytes, format_seconds, plural
 from ..parsers.sharding_syntax.replica_groups import Groups
 from .mesh_grid import Picture, Traffic, draw, traffic_of

@@ -11,7 +11,7 @@ from ..inspector.capture.protocol.values import Probe
 from ..inspector.render.tables.device_values import alike_shards, devices_text
 from ..inspector.render.tables.reference import Deviation, deviations
 from ..inspector.report import ProbedValue, Report
-from ..inspector.values.elements import array_lines
+from ..inspector.report.elements import array_lines
 from ..parsers.record import Record
 from .mesh_grid import Picture, Traffic, draw
 from .painted import axis_hues, data, fact, folded, hue, title

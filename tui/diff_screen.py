@@ -14,15 +14,15 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from ..inspector.capture.model import CaptureError
-from ..inspector.diff.diff import Change, ChangeKind, Diff
-from ..inspector.diff.headline import headline
 from ..inspector.diff.nodes import Facing
 from ..inspector.diff.surroundings import around
-from ..inspector.diff.wording import SIGNS
 from ..inspector.ir.languages import LANGUAGES
+from ..inspector.render.diff_words import SIGNS
+from ..inspector.render.headline import headline
 from ..inspector.render.printable import printable
 from ..inspector.render.table import Column, Table, plain_text
 from ..inspector.render.tables.comparison import screen_tables
+from ..inspector.report.changes import Change, ChangeKind, Diff
 from ..inspector.units import plural
 from .drawn_text import Mark, of_dialect
 from .key_footer import KeyFooter

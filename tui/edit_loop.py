@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from ..inspector.capture.model import Capture, CaptureError, Failure
 from ..inspector.capture.protocol.request import Request, is_file, split_function
 from ..inspector.capture.spawn import CaptureHandle, begin
-from ..inspector.diff.diff import Diff, diff
+from ..inspector.diff.diff import diff
 from ..inspector.experiments.edited import captured_with
-from ..inspector.findings.policy import Policy
 from ..inspector.pipeline import inspect
 from ..inspector.report import Finding, Report
+from ..inspector.report.changes import Diff
+from ..inspector.report.policy import Policy
 
 PERIOD_S = 1.0
 """Seconds between two looks at the files."""

@@ -14,12 +14,13 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
 from ..inspector.capture.model import Capture, CaptureError
-from ..inspector.diff.diff import Diff, diff
-from ..inspector.diff.headline import headline
-from ..inspector.findings.policy import EVERYTHING, Policy
+from ..inspector.diff.diff import diff
+from ..inspector.render.headline import headline
 from ..inspector.render.printable import printable
 from ..inspector.report import Finding, Report
-from ..inspector.selection.selection import Selection
+from ..inspector.report.changes import Diff
+from ..inspector.report.places import Selection
+from ..inspector.report.policy import EVERYTHING, Policy
 from .copying import LINE, copies, whole_text
 from .diff_screen import ComparingScreen
 from .edit_loop import PERIOD_S, EditLoop, files_of

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from textual.content import Content
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
-from ..inspector.diff.passes import PassChange
-from ..inspector.experiments.edited import diff_of
 from ..inspector.render.finding_facts import fixes_shown, verdict
 from ..inspector.render.table import Detail, Row, Table, plain_text
 from ..inspector.render.tables.captured import arguments, problems
@@ -16,7 +14,9 @@ from ..inspector.render.tables.execution import live
 from ..inspector.render.tables.findings import findings
 from ..inspector.render.tables.passes import passes
 from ..inspector.report import Finding, PlacedMessage, Report
-from ..inspector.selection.selection import Place
+from ..inspector.report.changes import PassChange
+from ..inspector.report.edits import diff_of
+from ..inspector.report.places import Place
 from ..parsers.errors import Problem
 from .painted import axis_hues, content, data, fact, folded, title
 

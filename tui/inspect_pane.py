@@ -14,11 +14,11 @@ from textual.style import Style
 from textual.widgets import Static
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
-from ..inspector.collectives.spelled import axes_text, kind_text
-from ..inspector.diff.passes import PassChange
 from ..inspector.render.why_lines import entry_lines, line_variance
 from ..inspector.report import Collective, Confidence, Finding, PlacedMessage, Report, ShardedValue, file_and_line
-from ..inspector.selection.selection import ProbePlace, Selection, SourceLine, StagePlace
+from ..inspector.report.changes import PassChange
+from ..inspector.report.places import ProbePlace, Selection, SourceLine, StagePlace
+from ..inspector.report.spelled import axes_text, kind_text
 from ..parsers.errors import Problem
 from ..parsers.source import Frame
 from .details import collective_details, sharding_details

@@ -13,9 +13,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..inspector.capture.model import Capture
-from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.table import Table
-from ..inspector.selection.selection import StagePlace
+from ..inspector.report.places import StagePlace
+from ..inspector.report.policy import EVERYTHING, Policy
 from .analyst import Analyst, Improve
 from .arrivals import analysed, explained_lines, failing_line, merged, same_entry, waiting_for
 from .edit_loop import EditLoop

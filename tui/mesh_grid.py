@@ -16,9 +16,9 @@ from itertools import islice, pairwise, product
 
 from textual.content import Content
 
-from ..inspector.collectives.spelled import step_of
 from ..inspector.ir.meshes import partitions_of
 from ..inspector.report import Collective
+from ..inspector.report.spelled import step_of
 from ..parsers.record import Record
 from ..parsers.sharding_syntax.mesh import MeshSyntax
 from ..parsers.sharding_syntax.replica_groups import Groups

@@ -15,14 +15,14 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ..inspector.capture.file import load
-from ..inspector.diff.diff import Diff, diff
+from ..inspector.diff.diff import diff
 from ..inspector.ir.program import Program, file_on_disk
 from ..inspector.pipeline import inspect
 from ..inspector.render.table import Column, count_cell
 from ..inspector.render.tables.traces import headline_parts, outcome, ranks_summary
 from ..inspector.report import file_and_line
-from ..inspector.traces.ranks import Divergence, RankComparison, Side, ranks_text
-from ..inspector.traces.trace import Trace
+from ..inspector.report.changes import Diff
+from ..inspector.report.traces import Divergence, RankComparison, Side, Trace, ranks_text
 from .diff_screen import ComparingScreen, DiffPane
 from .drawn_text import of_python
 from .key_footer import KeyFooter

@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import OptionList, Static
 
-from ..inspector.experiments.edited import diff_of
 from ..inspector.report import Finding, Report
+from ..inspector.report.edits import diff_of
 from .entry_details import entry_details
 from .key_footer import KeyFooter
 from .painted import data

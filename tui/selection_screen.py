@@ -5,10 +5,10 @@ from __future__ import annotations
 from textual import on
 
 from ..inspector.capture.model import Failure
-from ..inspector.diff.passes import PassChange
-from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, ShardedValue
-from ..inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace
+from ..inspector.report.changes import PassChange
+from ..inspector.report.places import Place, ProbePlace, SourceLine, StagePlace
+from ..inspector.report.policy import EVERYTHING, Policy
 from .analyst import Analyst, View
 from .diff_screen import DiffScreen
 from .edit_loop import EditLoop

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from ..inspector.capture.model import PHASES, STAGES, Capture, Failure
 from ..inspector.ir.languages import LANGUAGES
 from ..inspector.report import Collective
-from ..inspector.selection.selection import Selection, StagePlace
+from ..inspector.report.places import Selection, StagePlace
 from ..inspector.units import format_seconds
 from ..parsers.source import Source
 from .drawn_text import COMMUNICATES, Mark, of_dialect, of_python

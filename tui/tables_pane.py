@@ -19,7 +19,7 @@ from ..inspector.capture.model import Capture
 from ..inspector.ir.program import Program
 from ..inspector.render.table import Table
 from ..inspector.report import Report
-from ..inspector.selection.selection import Selection
+from ..inspector.report.places import Selection
 from ..parsers.source import Source
 from .collectives_pane import CollectivesPane
 from .cursor_view import EntryView

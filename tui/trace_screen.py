@@ -13,11 +13,11 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ..inspector.capture.model import Capture
-from ..inspector.findings.policy import EVERYTHING, Policy
 from ..inspector.render.table import Detail
 from ..inspector.render.tables.traces import programs
 from ..inspector.render.text.comparison import trace_headline
-from ..inspector.traces.trace import Program, Trace
+from ..inspector.report.policy import EVERYTHING, Policy
+from ..inspector.report.traces import Program, Trace
 from .feed import Feed
 from .key_footer import KeyFooter
 from .main_screen import MainScreen

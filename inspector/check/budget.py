@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import get_args
 
-from ...parsers.record import Record
 from ..capture.model import CaptureError
-from ..diff.outline import Counted, Fingerprint, Transfer
 from ..report import REQUESTED, Kind, PeakMemory
+from ..report.changes import Counted, Fingerprint, Transfer
+from ..report.verdict import Broken, Budget
 from ..units import format_bytes, format_seconds, plural
 
 SIZES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -33,24 +33,6 @@ _COUNT = re.compile(r"(?P<kind>[a-z-]+?)s?(?: over (?P<axes>[^:]+?))?\s*(?::|<=)
 _BYTES = re.compile(rf"(?P<what>wire bytes|peak memory)\s*<=\s*{_NUMBER}\s*(?P<unit>[kmgt]i?|)b?", re.IGNORECASE)
 _SHARE = re.compile(rf"peak memory\s*<=\s*{_NUMBER}\s*%", re.IGNORECASE)
 _TIME = re.compile(rf"time\s*<=\s*{_NUMBER}\s*(?P<unit>s|ms|us|µs)")
-
-
-class Budget(Record, frozen=True):
-    """One limit: `most` collectives (of `kind`, over `axes`), bytes, seconds, or hundredths of the device's memory."""
-
-    text: str
-    measure: Literal["collectives", "implicit", "wire", "peak", "share", "time"]
-    most: float = 0
-    kind: str = ""
-    axes: frozenset[str] = frozenset()
-
-
-class Broken(Record, frozen=True):
-    """A budget that is exceeded: `found` says by what, `transfers` by which collectives, if it is about them."""
-
-    budget: Budget
-    found: str
-    transfers: Counted = ()
 
 
 def parse_budget(text: str) -> Budget:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..capture.model import CaptureError
-from ..diff.outline import BoundarySharding, Fingerprint, Transfer
+from ..report.changes import BoundarySharding, Fingerprint, Transfer
 
 MAX_BYTES = 1 << 28
 """Bytes of a golden."""

@@ -4,35 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...parsers.record import Record
 from ..capture.model import CaptureError
-from ..diff.diff import Diff, compare_outlines
-from ..diff.outline import COMPARABLE, Fingerprint, outline
+from ..diff.diff import compare_outlines
+from ..diff.outline import COMPARABLE, outline
 from ..report import Report
-from .budget import Broken, Budget, broken
+from ..report.changes import Fingerprint
+from ..report.verdict import Budget, Verdict
+from .budget import broken
 from .golden import comparable
-
-
-class Verdict(Record, frozen=True):
-    """One function, checked. `changes` are those since the golden, None where there is none to compare with."""
-
-    name: str
-    report: Report
-    found: Fingerprint
-    changes: Diff | None
-    budgets: tuple[Budget, ...]
-    broken: tuple[Broken, ...]
-
-    @property
-    def differs(self) -> bool:
-        """True if communication, or the sharding of arguments and outputs, differs from the golden."""
-        return self.changes is not None and (self.changes.communication_differs or bool(self.changes.borders))
-
-    @property
-    def passed(self) -> bool:
-        """True if nothing differs, no budget is exceeded, and no compiled program is wrong."""
-        validation = self.report.capture.validation
-        return not self.differs and not self.broken and (validation is None or validation.status != "differs")
 
 
 def judge(name: str, report: Report, golden: Fingerprint | None, budgets: Sequence[Budget]) -> Verdict:

@@ -24,12 +24,12 @@ from ..ir.name_scopes import common_start, module_of_name, scopes
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
 from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, Pass, SourcePosition
+from ..report.spelled import argument_of
 from ..units import bits_of, grouped, known_sum
 from .context import AnalysisContext
 from .operations import OperationFacts, facts_of
 from .origin import CUSTOM, is_path, last_components, merged_parts
 from .participants import Participants
-from .spelled import argument_of
 from .users import passes_served
 
 T = TypeVar("T")

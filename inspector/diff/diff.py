@@ -4,102 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Literal
 
-from ...parsers.record import Record
 from ..report import Report
-from . import matching
-from .keys import FINDING_RULES, FindingKey, IntermediateSharding, intermediate_changes
-from .outline import (
+from ..report.changes import (
     BoundarySharding,
+    Change,
     CollectiveSignature,
-    Counted,
+    Diff,
     Fingerprint,
+    Metric,
+    Pair,
     Transfer,
-    common_stages,
-    outline,
-    total_wire,
 )
-from .pairing import Pair, pair_up
+from . import matching
+from .keys import FINDING_RULES, intermediate_changes
+from .outline import common_stages, outline
+from .pairing import pair_up
 from .regrouping import Regrouping
-from .values import ValueComparison, compare_values
-
-ChangeKind = Literal["added", "removed", "changed", "regrouped"]
-
-
-class Change(Record, frozen=True):
-    """`count` times: collectives that came, went, do something else, or do the same in another number of them.
-
-    The sides have each collective with how often it is there, what moves most first; `what` names the fields of their
-    work that differ.
-    """
-
-    kind: ChangeKind
-    count: int
-    befores: Counted
-    afters: Counted
-    what: tuple[str, ...] = ()
-
-    @property
-    def before(self) -> Transfer | None:
-        """The largest transfer on that side, None if there is none."""
-        return self.befores[0][0] if self.befores else None
-
-    @property
-    def after(self) -> Transfer | None:
-        """The largest transfer on that side, None if there is none."""
-        return self.afters[0][0] if self.afters else None
-
-    @property
-    def numbers(self) -> tuple[int, int]:
-        """Number of collectives concerned on each side."""
-        before, after = (sum(count for _, count in side) * self.count for side in (self.befores, self.afters))
-        return before, after
-
-    @property
-    def wire_bytes(self) -> int | None:
-        """Bytes that a device sends more in one run of the program, for all of them; None where that is not known."""
-        if self.kind == "regrouped":
-            return 0
-        before, after = map(total_wire, (self.befores, self.afters))
-        return None if before is None or after is None else (after - before) * self.count
-
-
-class Metric(Record, frozen=True):
-    """A number that differs; None on the side that does not have it."""
-
-    name: str
-    before: float | None
-    after: float | None
-
-
-class Diff(Record, frozen=True):
-    """All that differs; `changes` are those of communication, the largest first.
-
-    `borders` are arguments and outputs that are sharded otherwise, have another type, came or went. `insides` are
-    values of one line whose sharding changed in the same way; of constraints, also those that came or went.
-    `findings` are on one side only.
-    `values` compares the outputs of both runs, if both were run.
-    `same` is how many collectives are the same on both sides, `unmistakable` are those of them that are there once.
-    """
-
-    before: Fingerprint
-    after: Fingerprint
-    changes: tuple[Change, ...]
-    same: int
-    unmistakable: tuple[tuple[Transfer, Transfer], ...]
-    borders: tuple[Pair[BoundarySharding], ...]
-    insides: tuple[Pair[IntermediateSharding], ...]
-    findings: tuple[Pair[FindingKey], ...]
-    sizes: tuple[Metric, ...]
-    costs: tuple[Metric, ...]
-    opcodes: tuple[Metric, ...]
-    values: ValueComparison | None = None
-
-    @property
-    def communication_differs(self) -> bool:
-        """True if any collective was added, removed or changed; being combined or split is no difference."""
-        return any(change.kind != "regrouped" for change in self.changes)
+from .values import compare_values
 
 
 def diff(before: Report, after: Report) -> Diff:

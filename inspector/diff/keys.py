@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from ...parsers.sharding_syntax.mesh import AxisRef
 from ...parsers.source import Frame
 from ..ir.program import Program
-from ..report import Finding, Report, Role
+from ..report import Report
+from ..report.changes import FindingKey, IntermediateSharding, Line, Pair
 from ..shardings.table import values
-from .pairing import Pair, Rule, pair_up
-
-Line = tuple[str, str]
-"""The function, and the text of the line without its comment; both empty where nothing is known."""
+from .pairing import Rule, pair_up
 
 NOWHERE: Line = ("", "")
 
@@ -51,17 +48,6 @@ class Lines:
         return self._known[frame]
 
 
-@dataclass(frozen=True, slots=True)
-class FindingKey:
-    """The key by which findings are compared. The first finding of the key, and its place, are not compared."""
-
-    rule: str
-    axes: tuple[AxisRef, ...]
-    line: Line
-    finding: Finding = field(compare=False)
-    where: str = field(compare=False)
-
-
 def finding_keys(report: Report, lines: Lines) -> tuple[tuple[FindingKey, int], ...]:
     """The keys of the findings of a report, each with how many findings have it."""
     counted = Counter[FindingKey]()
@@ -77,18 +63,6 @@ FINDING_RULES: tuple[Rule[FindingKey], ...] = (
     lambda one: (one.rule, one.axes, one.line[0]),
     lambda one: (one.rule, one.axes),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class IntermediateSharding:
-    """The sharding of a value inside a program; `spec` is None if unknown. `where` is not compared."""
-
-    role: Role
-    name: str
-    type: str
-    spec: str | None
-    line: Line
-    where: str = field(compare=False)
 
 
 def intermediate_shardings(report: Report, lines: Lines) -> tuple[tuple[IntermediateSharding, int], ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from .outline import CollectiveSignature, Counted, Transfer
-from .pairing import Pair, Rule, Unambiguous, pair_up
+from ..report.changes import CollectiveSignature, Counted, Pair, Transfer
+from .pairing import Rule, Unambiguous, pair_up
 from .regrouping import Regrouping, regroup
 
 

@@ -5,143 +5,30 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import zip_longest
 
-import msgspec
-
-from ...parsers.record import Record
-from ...parsers.sharding_syntax.mesh import AxisRef
-from ...parsers.source import Span
-from ..capture.model import STAGES, CaptureError, Execution, devices_text
+from ..capture.model import STAGES, CaptureError, devices_text
 from ..collectives.origin import last_components
-from ..collectives.spelled import argument_of, types_text
 from ..collectives.stage import collectives_of
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..pipeline import summarize
-from ..report import Collective, Kind, Origin, Pass, Report, ShardedValue
-from ..units import known_product, known_sum
-from .keys import FindingKey, IntermediateSharding, Line, Lines, finding_keys, intermediate_shardings
+from ..report import Collective, Report, ShardedValue
+from ..report.changes import (
+    BoundarySharding,
+    CollectiveSignature,
+    Fingerprint,
+    Operand,
+    Place,
+    Transfer,
+)
+from ..report.spelled import argument_of, types_text
+from .keys import Lines, finding_keys, intermediate_shardings
 
 COMPARABLE = tuple(name for name, kind in reversed(STAGES.items()) if kind.dialect != "jaxpr")
 """The stages that can be compared, that which is nearest to what runs first."""
 
 _INDEX = re.compile(r"\[\d+\]")
-
-
-class CollectiveSignature(Record, frozen=True):
-    """The communication of a collective: two of equal signature are the same communication, wherever they are.
-
-    Bytes are per device and execution. `dtypes` are those that travel, sorted; shapes are left out, since compilers
-    reshape freely. `partners` stands for the pairs of a permute, or for groups that no axes form. `fused_form` says as
-    what it is written, where that is something else.
-    """
-
-    kind: Kind
-    reduction: str | None
-    axes: tuple[AxisRef, ...] | None
-    dtypes: tuple[str, ...]
-    bytes_in: int | None
-    bytes_out: int | None
-    wire_bytes: int | None
-    executions: int | None
-    is_async: bool
-    partners: str = ""
-    fused_form: str | None = None
-
-    @property
-    def total_wire(self) -> int | None:
-        """Bytes that a device sends in one run of the program."""
-        return known_product(self.wire_bytes, self.executions)
-
-
-class Place(Record, frozen=True):
-    """The source of a collective: for each frame, innermost first, the function and the text of its line.
-
-    Where the compiler recorded no line, the only entry is the name that it gives, an argument's or a path of
-    operations. `operation` is JAX's, in its spelling.
-    """
-
-    frames: tuple[Line, ...]
-    operation: str
-    direction: Pass
-
-
-class Operand(Record, frozen=True, order=True):
-    """One of the arrays that a collective carries: its dtype, and its elements on each device before and after."""
-
-    dtype: str
-    elements_in: int
-    elements_out: int
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """One collective, or several that differ in nothing that counts. What is not compared is of the first of them.
-
-    `operands` are in the order of the text; empty where not all of them are known.
-    """
-
-    work: CollectiveSignature
-    place: Place
-    origin: Origin = field(compare=False)
-    types: str = field(compare=False)
-    where: str = field(compare=False)
-    name: str = field(compare=False, default="")
-    in_loop: bool = field(compare=False, default=False)
-    span: Span | None = field(compare=False, default=None)
-    operands: tuple[Operand, ...] = field(compare=False, default=())
-
-
-Counted = tuple[tuple[Transfer, int], ...]
-"""Collectives, each with how often it is there."""
-
-
-class BoundarySharding(Record, frozen=True):
-    """The sharding of an argument or an output; `spec` is None if unknown."""
-
-    role: str
-    name: str
-    type: str
-    spec: str | None
-
-
-class Fingerprint(Record, frozen=True):
-    """One side of a comparison, at one stage.
-
-    `transfers` are in the order of the text, each with how often it is there; `insides` are the values inside that are
-    sharded. `opcodes` counts the operations of the stage, `sizes` are bytes of memory per device, `costs` what the
-    model says, by name. `text` is the stage itself, None of what is kept without it; so is `execution`, the result of
-    a run.
-    """
-
-    title: str
-    stage: str
-    transfers: Counted
-    borders: tuple[BoundarySharding, ...]
-    insides: tuple[tuple[IntermediateSharding, int], ...] = ()
-    findings: tuple[tuple[FindingKey, int], ...] = ()
-    sizes: dict[str, int] = msgspec.field(default_factory=dict)
-    costs: dict[str, float] = msgspec.field(default_factory=dict)
-    opcodes: dict[str, int] = msgspec.field(default_factory=dict)
-    text: ParsedStage | None = None
-    execution: Execution | None = None
-
-    @property
-    def count(self) -> int:
-        """Number of collectives."""
-        return sum(count for _, count in self.transfers)
-
-    @property
-    def total_wire(self) -> int | None:
-        """Bytes that a device sends in one run of the program; None where one collective's are not known."""
-        return total_wire(self.transfers)
-
-
-def total_wire(transfers: Counted) -> int | None:
-    """Bytes that a device sends for all of them in one run of the program; None where one's are not known."""
-    return known_sum(known_product(one.work.total_wire, count) for one, count in transfers)
 
 
 def common_stages(before: Program, after: Program) -> tuple[ParsedStage, ParsedStage]:

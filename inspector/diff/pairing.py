@@ -9,30 +9,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic
 
 from ...parsers.record import Record
+from ..report.changes import Pair, T
 from ..units import grouped
-
-T = TypeVar("T")
 
 Rule = Callable[[T], Hashable | None]
 """The key that two items must share to be paired; None for items that a rule does not pair."""
-
-
-class Pair(Record, Generic[T], frozen=True):
-    """`count` things of one side and those of the other that they are; None on the side that has none."""
-
-    before: T | None
-    after: T | None
-    count: int
-
-    @property
-    def present(self) -> T:
-        """The item after the change; of a removed one, the item before."""
-        found = self.before if self.after is None else self.after
-        assert found is not None
-        return found
 
 
 class Unambiguous(Record, Generic[T], frozen=True):

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...parsers.record import Record
 from ..capture.model import PassSnapshot
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import Report
-from .diff import Diff, compare_outlines
-from .outline import Fingerprint, outline
-
-
-class PassChange(Record, frozen=True):
-    """A pass that changes communication, in its pipeline, and what it changes."""
-
-    pipeline: str
-    name: str
-    diff: Diff
+from ..report.changes import Fingerprint, PassChange
+from .diff import compare_outlines
+from .outline import outline
 
 
 def pass_changes(program: Program) -> tuple[PassChange, ...]:

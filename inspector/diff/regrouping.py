@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF
+from ..report.changes import Counted, Operand, Transfer
 from ..units import grouped
-from .outline import Counted, Operand, Transfer
 from .pairing import Rule, pair_up
 
 SHARED = 0.5

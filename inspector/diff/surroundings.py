@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...parsers.source import Span
+from ..report.changes import Change, Diff, Fingerprint, Transfer
 from . import hlo_graph, mlir_graph
-from .diff import Change, Diff
 from .nodes import AnyGraph, Facing, Node, facings, in_text_order
-from .outline import Fingerprint, Transfer
 
 STEPS = 3
 """Steps around a collective that are shown."""

@@ -5,39 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...parsers.record import Record
-from ..collectives.spelled import argument_of, axes_text, source_text
 from ..findings.support.used_blocks import with_other_targets
-from ..report import Collective, Pass, Report
+from ..report import Collective, Report
+from ..report.comparison import Cause, CauseRow, Comparison
+from ..report.spelled import argument_of, axes_text, source_text
 
 COMPILED = "hlo"
 """The stage that is compared: what runs."""
-
-
-class Cause(Record, frozen=True):
-    """The reason for a communication, as far as compilers leave it visible, and its axes.
-
-    `source` is a line of the user's, or what is moved; empty where nothing is known.
-    """
-
-    source: str
-    direction: Pass
-    axes: str
-
-
-class CauseRow(Record, frozen=True):
-    """Each target's communication for one cause; `cells` has the collectives of each, in the order of the targets."""
-
-    cause: Cause
-    cells: tuple[tuple[Collective, ...], ...]
-
-
-class Comparison(Record, frozen=True):
-    """Reports of the same function, by target as it was asked for, and their collectives row by row."""
-
-    targets: tuple[str, ...]
-    reports: tuple[Report, ...]
-    rows: tuple[CauseRow, ...]
 
 
 def compare(targets: Sequence[str], reports: Sequence[Report]) -> Comparison:

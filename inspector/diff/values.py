@@ -4,36 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...parsers.record import Record
 from ..capture.model import Execution, OutputSummary, Validation
 from ..experiments.values import distance
 from ..ir.types import jax_type
-
-
-class OutputChange(Record, frozen=True):
-    """An output with other values; `distance` is a multiple of what rounding explains, infinite for other integers."""
-
-    before: OutputSummary
-    after: OutputSummary
-    distance: float
-
-
-class ValueComparison(Record, frozen=True):
-    """Numbers of outputs that both runs have: `equal` in every bit, `close` within rounding, `unknown`, and the others.
-
-    Those that differ are in their order. `same_inputs` is None where the arguments of a run are not known.
-    """
-
-    equal: int
-    close: int
-    unknown: int
-    differs: tuple[OutputChange, ...]
-    same_inputs: bool | None
-
-    @property
-    def count(self) -> int:
-        """Number of outputs that both runs have."""
-        return self.equal + self.close + self.unknown + len(self.differs)
+from ..report.changes import OutputChange, ValidatedPair, ValueComparison
 
 
 def compare_values(before: Execution | None, after: Execution | None) -> ValueComparison | None:
@@ -79,18 +53,6 @@ def _distance(one: OutputSummary, other: OutputSummary) -> float | None:
 
 TOLERANCE = 1e-6
 """Largest difference, relative to the norm of an output, that the order of sums and folded constants explain."""
-
-
-class ValidatedPair(Record, frozen=True):
-    """The outputs of two compiled programs: the largest difference, in multiples of the norm, and those that differ.
-
-    `reason` says why they could not be compared.
-    """
-
-    outputs: int = 0
-    error: float = 0.0
-    differing: tuple[str, ...] = ()
-    reason: str = ""
 
 
 def compare_validations(before: Validation | None, after: Validation | None) -> ValidatedPair:

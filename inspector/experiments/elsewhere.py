@@ -9,9 +9,9 @@ from ...parsers.errors import ShardscopeError
 from ..capture.environment import interpreter_with_jax, packages_of
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
-from ..findings.policy import EVERYTHING
 from ..pipeline import inspect
 from ..report import Elsewhere, Report
+from ..report.policy import EVERYTHING
 from ..targets.available import availability
 from .measured import measured
 

@@ -14,11 +14,11 @@ from ..capture.protocol.request import Request
 from ..capture.scratch import Scratch
 from ..capture.spawn import last_capture
 from ..findings.fixes.edits import Edits, overlap
-from ..findings.policy import EVERYTHING, Policy
 from ..findings.rules import rule_named
 from ..findings.settled import settled
 from ..pipeline import inspect
 from ..report import ComparedBy, Elsewhere, Experiment, Finding, Fix, Report
+from ..report.policy import EVERYTHING, Policy
 from .edited import captured_with, devices_of
 from .elsewhere import elsewhere
 from .measured import measured

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from ..ir.program import Program
 from ..report import Finding, Report, Suppressed, Suppression
+from ..report.policy import Policy
 from ..report.position import CallSites, call_sites
 from .fixes.calls import other_calls
 from .grounded import grounded
-from .policy import Policy
 from .rule import Rule, rank
 from .rules import RULES, rule_named
 from .suppressions import Comments

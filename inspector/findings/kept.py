@@ -8,7 +8,7 @@ import msgspec
 
 from ...parsers.record import Record
 from ..report import Elsewhere, Finding, Report
-from .policy import Policy
+from ..report.policy import Policy
 
 
 class Kept(Record, frozen=True):

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from ...parsers.record import Record
 from ..capture.model import OutputSummary, Validation
-from ..diff.diff import Change, ChangeKind, Diff, Metric
-from ..diff.values import OutputChange, compare_validations
-from ..diff.wording import SIGNS, amount_text, axes_words, bytes_delta, differences, opcode_words, transfer_text
+from ..diff.values import compare_validations
+from ..report.changes import Change, ChangeKind, Diff, Metric, OutputChange
 from ..units import grouped, known_sum, listed, plural
 from .collective_rows import SHORT_PASS
+from .diff_words import SIGNS, amount_text, axes_words, bytes_delta, differences, opcode_words, transfer_text
 from .table import Piece
 from .validation import MAX_OUTPUTS, validation_lines
 

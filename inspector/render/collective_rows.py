@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ...parsers.record import Record
-from ..collectives.spelled import argument_of, axes_text, executions_text, kind_text, source_text, types_text
 from ..report import BoundaryOrigin, Collective, Report
 from ..report.position import CallSites, call_sites, with_call_site
+from ..report.spelled import argument_of, axes_text, executions_text, kind_text, source_text, types_text
 from ..shardings.collective_causes import causes_of
 from ..units import format_bytes, format_seconds, grouped, known_sum
 

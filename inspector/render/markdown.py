@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..check.verdict import Verdict
-from ..diff.diff import Diff
-from ..diff.headline import headline
-from ..experiments.edited import diff_of
 from ..report import Finding, Report
+from ..report.changes import Diff
+from ..report.edits import diff_of
+from ..report.verdict import Verdict
 from ..units import plural
 from .finding_facts import counted, facts, fixes_shown, verdict, where
+from .headline import headline
 from .overview import subject_text
 from .printable import printable, without_commands
 from .table import Cell, Piece, Table, plain_text

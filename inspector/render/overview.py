@@ -10,8 +10,8 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.environment import interpreter_text
 from ..capture.model import PHASES, Capture, Execution, Subject, devices_text
 from ..report import Report
+from ..report.elements import unequal_copies
 from ..units import format_bytes, format_seconds, known_sum, listed, plural
-from ..values.elements import unequal_copies
 from ..values.gradients import wrong_gradients
 from .collective_rows import folded_names
 from .table import Cell, Piece

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..capture.output_file import OutputError
-from ..collectives.spelled import transfer_text
-from ..diff.targets import Comparison
 from ..pipeline import timeline
 from ..report import Report
+from ..report.comparison import Comparison
+from ..report.spelled import transfer_text
 from ..report.timeline import Activity, Timeline
 from .overview import subject_text
 from .printable import printable

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from ...parsers.source import Frame
-from ..experiments.edited import edited
 from ..findings.rule import Rule
 from ..findings.rules import RULES
 from ..ir.program import Program
 from ..report import Edit, Finding, FindingPlace, Fix, Report, Severity, Suppression
+from ..report.edits import edited
 from ..trace_errors.failed import place_of
 from .finding_facts import facts, failure_text
 from .github import working_folder

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...parsers.sharding_syntax.mesh import join_axes
-from ..collectives.spelled import executions_text, types_text
 from ..report import (
     BoundaryOrigin,
     Collective,
@@ -19,13 +18,14 @@ from ..report import (
     VariableVariance,
     Why,
 )
+from ..report.spelled import executions_text, types_text
 from ..shardings.collective_causes import causes_of
 from ..shardings.explained import why_axes
 from ..units import format_bytes
 from ..variance.entry_chain import entry_chains
 
 if TYPE_CHECKING:
-    from ..diff.outline import Transfer
+    from ..report.changes import Transfer
 
 MAX_STEPS = 4
 """Steps of a propagation path in one line."""

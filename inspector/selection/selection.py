@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ...parsers.record import Record
 from ...parsers.source import Frame, Span
 from ..collectives.stage import collectives_of
 from ..correspondence.collectives import counterparts, equations_of, starts_at
@@ -13,7 +12,8 @@ from ..correspondence.evidence import Evidence
 from ..correspondence.numbers import equations_by_number, operations_at, spans_of_operations, tags_at
 from ..correspondence.positions import frames_at, spans_of
 from ..ir.stage import ParsedStage
-from ..report import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
+from ..report import Collective, Finding, Report, ShardedValue
+from ..report.places import Place, ProbePlace, Selection, SourceLine, StagePlace, equation_span
 from ..report.position import own_frame
 from ..shardings.collective_causes import causes_of
 from ..shardings.conflicts import conflicts_of
@@ -21,56 +21,6 @@ from ..shardings.explained import why
 
 MAX_STEPS = 200
 """Steps back that are told. In a deep network an axis may have come through every layer."""
-
-
-class SourceLine(Record, frozen=True):
-    """A line, counted from 1, of a file as the compiler's stack frames name it."""
-
-    file: str
-    line: int
-
-
-class StagePlace(Record, frozen=True):
-    """A byte offset in the text of a stage, as it is shown."""
-
-    stage: str
-    offset: int
-
-
-class ProbePlace(Record, frozen=True):
-    """A value that was looked at while the program ran: its number among the report's probes."""
-
-    number: int
-
-
-Place = SourceLine | StagePlace | Collective | ProbePlace | ShardedValue | Finding
-
-
-class Selection(Record, frozen=True):
-    """Everything that belongs to a place.
-
-    `stack` is where it comes from, innermost first. `collective` is the one that stands at the place, or is the place;
-    `collectives` are the listed ones that share its line, or correspond to it. `spans` are places in the text of the
-    stage that was asked for, closest first. `confidence` is `exact` where they come from the very operation at the
-    place, `name` where they share its line. `why` and `conflicts` tell of a value how it came to be sharded so, and
-    `causes` of a collective what it is there for.
-    """
-
-    place: Place
-    stack: tuple[Frame, ...] = ()
-    collective: Collective | None = None
-    collectives: tuple[Collective, ...] = ()
-    spans: tuple[Span, ...] = ()
-    confidence: Confidence = "name"
-    why: tuple[Why, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
-    causes: tuple[CollectiveCause, ...] = ()
-
-    @property
-    def own_frame(self) -> int:
-        """The number in the stack of the innermost frame of the user's program; 0 where there is none."""
-        own = own_frame(self.stack)
-        return 0 if own is None else self.stack.index(own)
 
 
 def linked(report: Report, place: Place, stage: ParsedStage) -> Selection:
@@ -120,13 +70,6 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
 def collectives_in(report: Report, stage: ParsedStage) -> tuple[Collective, ...]:
     """The collectives in the text of any stage, whether the report lists them or not."""
     return collectives_of(report.program, stage)
-
-
-def equation_span(report: Report, equation: str) -> Span | None:
-    """Return the place in the jaxpr's text of an equation, by the id that `VariableVariance.equation` holds."""
-    text = report.program.jaxpr
-    equations = () if text is None else text.equations
-    return next((place.span for place in equations if place.id == equation), None)
 
 
 def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage) -> Selection:

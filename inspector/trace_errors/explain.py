@@ -13,11 +13,11 @@ from ..capture.model import WAITS, Failure
 from ..capture.protocol.request import Request, is_file, split_function
 from ..capture.spawn import last_capture
 from ..experiments.lab import tried
-from ..findings.policy import Policy
 from ..pipeline import inspect
 from ..report import Explanation, Report
+from ..report.policy import Policy
+from ..report.traces import Trace
 from ..targets.target import parse_target
-from ..traces.trace import Trace
 from .remedies import explained_run
 from .trying import Command
 

@@ -14,9 +14,9 @@ from itertools import islice
 from ...parsers.record import Record
 from ..capture.model import Failure
 from ..capture.protocol.events import StackFrame
-from ..experiments.edited import applied
 from ..ir.program import file_on_disk
 from ..report import Edit, Experiment, Explanation, Fix, Report, SourcePosition
+from ..report.edits import applied
 from .problem import Candidate, Problem, Reason
 from .sizes import BATCH
 from .table import reason_of

@@ -7,51 +7,15 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import count, pairwise, zip_longest
 from pathlib import Path
-from typing import Literal
 
-from ...parsers.record import Record
 from ..capture.protocol.trace import Place
-from ..units import grouped, plural, ranges_text, runs_text
+from ..report.traces import Divergence, Process, Program, RankComparison, Side, Trace, _named, ranks_text
+from ..units import grouped, plural, runs_text
 from .read import RecordedProcess, Session
 from .retracing import differences_of, first_difference
-from .trace import Process, Program, Trace
 
 MAX_ARGUMENTS = 3
 """Differing arguments that are named."""
-
-
-class Side(Record, frozen=True):
-    """The behaviour of some ranks, in words, its line, and the program that it is about, if they have one."""
-
-    ranks: tuple[int, ...]
-    text: str
-    place: Place | None = None
-    program: Program | None = None
-
-
-class Divergence(Record, frozen=True):
-    """A difference between ranks.
-
-    Of the kind `devices` (other devices or another JAX), `program` (a function was lowered to different programs),
-    `missing` (only some have a program) or `calls` (programs are called in another order, or another number of times).
-    """
-
-    kind: Literal["devices", "program", "missing", "calls"]
-    program: str
-    title: str
-    sides: tuple[Side, ...]
-
-
-class RankComparison(Record, frozen=True):
-    """The ranks that were compared, how many programs all of them have, and where they differ.
-
-    `unknown` says what could not be compared.
-    """
-
-    ranks: tuple[int, ...]
-    same: int
-    divergences: tuple[Divergence, ...]
-    unknown: tuple[str, ...]
 
 
 def compare_ranks(trace: Trace, expected: int | None = None) -> RankComparison:
@@ -243,15 +207,6 @@ def _unknown(
 def _verb(ranks: Collection[int], verb: str) -> str:
     """`compiles` for one rank, `compile` for several."""
     return verb if len(ranks) > 1 else f"{verb}{'es' if verb == 'do' else 's'}"
-
-
-def ranks_text(ranks: Sequence[int]) -> str:
-    """`rank 3`, `ranks 0–2, 5`."""
-    return _named(ranges_text(ranks))
-
-
-def _named(text: str) -> str:
-    return f"rank{'' if text.isdecimal() else 's'} {text}"
 
 
 GRACE_S = 10.0

@@ -40,8 +40,8 @@ from ..capture.tags import tagged
 from ..collectives.context import context_of
 from ..collectives.stage import collectives_in_context
 from ..ir import program as ir
+from ..report.traces import Process, Program, Trace
 from ..units import known_sum
-from .trace import Process, Program, Trace
 
 
 def is_trace(path: Path) -> bool:

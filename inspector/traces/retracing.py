@@ -8,15 +8,14 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from ...parsers.record import Record
 from ..capture import file
 from ..capture.model import CaptureError
 from ..capture.protocol.trace import CompiledProgram, Place, ProgramArgument
 from ..correspondence.positions import frames_at
 from ..ir.program import Program as ReadProgram
 from ..ir.stage import ParsedStage
+from ..report.traces import Program, Retraced, Trace
 from ..units import grouped
-from .trace import Program, Trace
 
 MAX_DIFFERENCES = 8
 MAX_PATHS = 3
@@ -25,22 +24,6 @@ MAX_COMPARED = 50
 
 MAX_STRUCTURE = 60
 """Characters of a structure of arguments, from the first that differs."""
-
-
-class Retraced(Record, frozen=True):
-    """The programs of one function of a process, in the order in which they were compiled.
-
-    `reasons` are, for each program but the first, its differences from the one before that is nearest to it, as text.
-    """
-
-    name: str
-    programs: tuple[Program, ...]
-    reasons: tuple[tuple[str, ...], ...]
-
-    @property
-    def compile_seconds(self) -> float:
-        """Seconds of all of its compilations but the first."""
-        return sum(program.compiled.compile_seconds for program in self.programs[1:])
 
 
 def retraced(trace: Trace) -> tuple[Retraced, ...]:

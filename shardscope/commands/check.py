@@ -36,12 +36,13 @@ from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.output_file import OutputError, check_writable, written
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
-from shardscope.inspector.check.budget import Budget, parse_budget
+from shardscope.inspector.check.budget import parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
-from shardscope.inspector.check.verdict import Verdict, judge
-from shardscope.inspector.findings.policy import Policy
+from shardscope.inspector.check.verdict import judge
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.renderers import renderer
+from shardscope.inspector.report.policy import Policy
+from shardscope.inspector.report.verdict import Budget, Verdict
 from shardscope.parsers.record import Record
 from shardscope.terminal import progress, say
 

@@ -40,14 +40,14 @@ from shardscope.inspector.capture.children import run as run_program
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.protocol.request import Request, UsageError, is_file, read_overrides, split_function
 from shardscope.inspector.capture.scratch import NOTE, Scratch
-from shardscope.inspector.diff.diff import Diff, diff
-from shardscope.inspector.diff.outline import Fingerprint
+from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.diff.passes import pass_changes
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.change_rows import pair_lines
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import renderer
+from shardscope.inspector.report.changes import Diff, Fingerprint
 from shardscope.parsers.record import Record
 from shardscope.terminal import progress, say
 

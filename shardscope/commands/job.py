@@ -22,11 +22,11 @@ from shardscope.commands.output import (
 from shardscope.configuration import TABLE, Configuration, Found, Severity
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.findings.rule import Rule
 from shardscope.inspector.findings.rules import RULES, rule_named
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.policy import Policy
 from shardscope.parsers.errors import ShardscopeError
 from shardscope.parsers.record import Record
 from shardscope.terminal import progress

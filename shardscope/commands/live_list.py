@@ -14,8 +14,9 @@ from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 
+from shardscope.inspector.report.traces import Trace
+
 from ..inspector.traces.read import Session
-from ..inspector.traces.trace import Trace
 
 MAX_ROWS = 10
 MIN_ROWS_ABOVE = 8

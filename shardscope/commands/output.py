@@ -22,8 +22,8 @@ from shardscope.terminal import say, write
 from shardscope.version import __version__
 
 if TYPE_CHECKING:
-    from shardscope.inspector.diff.targets import Comparison
     from shardscope.inspector.report import Report
+    from shardscope.inspector.report.comparison import Comparison
 
 
 PIPED_WIDTH = 160

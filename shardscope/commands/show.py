@@ -68,7 +68,7 @@ def _watch(shown: Report, request: Request, began: float, job: Job) -> NoReturn:
     While the program is broken, the report before stays the last one.
     """
     from shardscope.inspector.diff.diff import diff
-    from shardscope.inspector.diff.headline import headline
+    from shardscope.inspector.render.headline import headline
     from shardscope.tui.edit_loop import PERIOD_S, EditLoop, files_of
 
     loop = EditLoop(request, began=began)

@@ -49,8 +49,8 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.render.renderers import formats, renderer
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.traces import Program, Trace
 from shardscope.inspector.traces.read import capture_of, keep_propagated, read_trace
-from shardscope.inspector.traces.trace import Program, Trace
 from shardscope.terminal import progress
 
 

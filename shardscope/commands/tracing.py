@@ -28,9 +28,9 @@ from shardscope.inspector.capture.tracing import (
     run_traced,
 )
 from shardscope.inspector.render.printable import printable
+from shardscope.inspector.report.traces import Trace
 from shardscope.inspector.traces.ranks import RankWatch
 from shardscope.inspector.traces.read import is_trace, read_trace
-from shardscope.inspector.traces.trace import Trace
 
 processes, steps = whole(1, MAX_PROCESSES), whole(1, 10**9)
 

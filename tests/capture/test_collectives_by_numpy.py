@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shardscope.inspector.capture.protocol.values import Probe
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.values.elements import shard_elements
+from shardscope.inspector.report.elements import shard_elements
 
 from tests.sweeps import examples
 

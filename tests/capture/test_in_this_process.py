@@ -33,7 +33,7 @@ from shardscope.inspector.capture.worker.probes import partial as partial_sums
 from shardscope.inspector.capture.worker.probes.sites import DeviceBlocks
 from shardscope.inspector.capture.worker.probes.summing import summary_of
 from shardscope.inspector.capture.worker.script_trial import RECORD, _Recording, _Values, _watch_shardings
-from shardscope.inspector.values.elements import shard_elements
+from shardscope.inspector.report.elements import shard_elements
 
 from .conftest import Captured
 

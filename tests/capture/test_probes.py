@@ -13,7 +13,7 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.values import Probe
 from shardscope.inspector.capture.worker.probes import keeping, probing
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.values.elements import shard_elements
+from shardscope.inspector.report.elements import shard_elements
 
 from tests.sweeps import sampled
 

@@ -25,8 +25,8 @@ from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.worker.tracing.recording import EXIT_TIMEOUT_S
 from shardscope.inspector.capture.worker.tracing.start import begin
 from shardscope.inspector.render.json.trace import trace_to_json
+from shardscope.inspector.report.traces import Program, Trace
 from shardscope.inspector.traces.read import read_trace
-from shardscope.inspector.traces.trace import Program, Trace
 
 from .test_in_this_process import line_with, on
 

@@ -20,11 +20,11 @@ from rich.console import Console
 from shardscope.inspector.capture.model import Capture, Progress
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle
-from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.text import print_beginning, print_report
 from shardscope.inspector.report import Edit, Experiment, Fix, Measured, Report
+from shardscope.inspector.report.policy import Policy
 
 from shardscope.commands import show
 from shardscope.commands.job import job_of

@@ -10,7 +10,7 @@ from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.validation import begin_validated
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import ProbedValue, Report
-from shardscope.inspector.values.elements import shard_elements
+from shardscope.inspector.report.elements import shard_elements
 from shardscope.samples.catalogue import samples
 
 pytestmark = pytest.mark.once

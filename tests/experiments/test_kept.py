@@ -13,9 +13,9 @@ from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.findings.kept import kept
-from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.policy import Policy
 from shardscope.samples.catalogue import samples
 
 from tests.experiments import programs

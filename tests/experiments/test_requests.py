@@ -11,7 +11,6 @@ import pytest
 from jsonschema import Draft202012Validator
 from shardscope.inspector.capture.model import Execution, OutputSummary
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.experiments.pricing import prices, searched
 from shardscope.inspector.experiments.rewrites import rewrites
@@ -20,6 +19,7 @@ from shardscope.inspector.experiments.values import ROUNDING, compared
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.suggestions import suggestions_json_schema, suggestions_to_json
 from shardscope.inspector.report import Finding, Report
+from shardscope.inspector.report.edits import edited
 
 from tests.experiments import programs
 from tests.sweeps import sampled

@@ -11,11 +11,11 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Source
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
-from shardscope.inspector.experiments.edited import applied
 from shardscope.inspector.findings.fixes.batched import vmapped_lookups
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report, SourcePosition
+from shardscope.inspector.report.edits import applied
 from shardscope.parsers.source import Frame
 
 from tests.findings.trying import verified

@@ -7,8 +7,8 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.experiments.edited import diff_of
 from shardscope.inspector.pipeline import suspected as inspect
+from shardscope.inspector.report.edits import diff_of
 
 from tests.findings.test_variants import libtpu
 from tests.findings.trying import verified

@@ -9,9 +9,9 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.policy import Policy
 
 from tests.findings.trying import verified
 

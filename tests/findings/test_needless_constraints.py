@@ -10,9 +10,9 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.experiments.measured import measured
-from shardscope.inspector.findings.policy import EVERYTHING, Policy
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.policy import EVERYTHING, Policy
 
 from tests.findings.trying import verified
 

@@ -8,9 +8,9 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.cost.products import products_of
-from shardscope.inspector.experiments.edited import diff_of
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Finding
+from shardscope.inspector.report.edits import diff_of
 from shardscope.parsers.source import Source
 
 from tests.findings.test_variants import captured, libtpu, pytestmark  # noqa: F401

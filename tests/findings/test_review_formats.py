@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 from markdown_it import MarkdownIt
 from shardscope.inspector.capture.model import Capture, Failure, Subject
-from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.github import command, to_github
@@ -33,6 +32,7 @@ from shardscope.inspector.report import (
     Suppressed,
     Suppression,
 )
+from shardscope.inspector.report.policy import Policy
 from shardscope.parsers.source import Frame, Source
 
 from tests.conftest import SampleCapture

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
-from shardscope.inspector.experiments.edited import applied
 from shardscope.inspector.pipeline import suspected as inspect
+from shardscope.inspector.report.edits import applied
 
 from tests.findings.trying import verified
 from tests.sweeps import xla_flags

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Capture, Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.findings.policy import EVERYTHING, Policy
 from shardscope.inspector.findings.suppressions import suppressions_in
 from shardscope.inspector.ir.program import SourceFile
 from shardscope.inspector.pipeline import suspected as inspect
+from shardscope.inspector.report.policy import EVERYTHING, Policy
 from shardscope.parsers.source import Source
 
 from tests.inspector.complete.kept import kept

@@ -10,16 +10,17 @@ import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.experiments import values
-from shardscope.inspector.experiments.edited import captured_with, diff_of, edited
+from shardscope.inspector.experiments.edited import captured_with
 from shardscope.inspector.experiments.lab import Lab
 from shardscope.inspector.experiments.measured import measured
 from shardscope.inspector.experiments.verdict import _wrong_gradients
 from shardscope.inspector.findings.fixes.calls import call_at
 from shardscope.inspector.findings.fixes.edits import before_the_loop
-from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Edit, Finding, FindingPlace, Fix, Report, SourcePosition
+from shardscope.inspector.report.edits import diff_of, edited
+from shardscope.inspector.report.policy import EVERYTHING
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Frame, Source
 from shardscope.samples.catalogue import samples

@@ -7,10 +7,11 @@ from pathlib import Path
 import jax
 import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.experiments.edited import captured_with, diff_of
+from shardscope.inspector.experiments.edited import captured_with
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.report import Fix
+from shardscope.inspector.report.edits import diff_of
 
 from tests.findings.test_variants import libtpu
 from tests.findings.trying import verified

@@ -8,8 +8,8 @@ from functools import partial
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.experiments.lab import tried
-from shardscope.inspector.findings.policy import EVERYTHING
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.policy import EVERYTHING
 
 
 def verified(report: Report, request: Request, inspect: Callable[[Capture], Report]) -> Report:

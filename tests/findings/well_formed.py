@@ -7,8 +7,8 @@ import json
 import subprocess
 import sys
 
-from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.edits import edited
 
 
 def assert_well_formed(report: Report) -> None:

@@ -16,10 +16,10 @@ from shardscope.inspector.check import golden
 from shardscope.inspector.check.budget import broken, parse_budget
 from shardscope.inspector.check.golden import golden_of, read_golden
 from shardscope.inspector.check.verdict import judge
-from shardscope.inspector.diff.outline import CollectiveSignature, Fingerprint, Place, Transfer
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.comparison import summary
 from shardscope.inspector.report import PeakMemory
+from shardscope.inspector.report.changes import CollectiveSignature, Fingerprint, Place, Transfer
 from shardscope.parsers.source import Source
 
 from tests.conftest import SampleCapture

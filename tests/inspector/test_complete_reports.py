@@ -32,8 +32,9 @@ from shardscope.inspector.render.text import print_report
 from shardscope.inspector.render.text.comparison import print_diff
 from shardscope.inspector.render.why_lines import cause_line, why_line
 from shardscope.inspector.report import Report
-from shardscope.inspector.selection.selection import Place, StagePlace, linked
-from shardscope.inspector.traces.trace import Trace
+from shardscope.inspector.report.places import Place, StagePlace
+from shardscope.inspector.report.traces import Trace
+from shardscope.inspector.selection.selection import linked
 from shardscope.parsers.source import Source
 
 from tests.sweeps import sampled

@@ -19,12 +19,12 @@ from jsonschema import Draft202012Validator
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.spawn import Request, capture
 from shardscope.inspector.diff.diff import compare_outlines, diff
-from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.matching import match
-from shardscope.inspector.diff.outline import CollectiveSignature, Counted, Fingerprint, Operand, Place, Transfer
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.headline import headline
 from shardscope.inspector.render.json.diff import diff_json_schema, diff_to_json
 from shardscope.inspector.render.markdown import diff_to_markdown
+from shardscope.inspector.report.changes import CollectiveSignature, Counted, Fingerprint, Operand, Place, Transfer
 
 from tests.conftest import SampleCapture
 

@@ -8,9 +8,10 @@ from collections import Counter
 import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
-from shardscope.inspector.diff.diff import Change, diff
-from shardscope.inspector.diff.headline import headline
+from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.headline import headline
+from shardscope.inspector.report.changes import Change
 
 from tests.sweeps import sampled
 

@@ -13,9 +13,9 @@ from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
 from shardscope.inspector.diff import values
 from shardscope.inspector.diff.diff import diff
-from shardscope.inspector.diff.headline import headline
 from shardscope.inspector.diff.values import compare_values
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.render.headline import headline
 from shardscope.inspector.render.tables.comparison import diff_tables
 
 pytestmark = pytest.mark.once

@@ -30,7 +30,8 @@ from shardscope.inspector.render.table import Column, Row, Table
 from shardscope.inspector.render.tables.collectives import causes
 from shardscope.inspector.render.text.tables import subject_lines
 from shardscope.inspector.report import Report
-from shardscope.inspector.selection.selection import ProbePlace, StagePlace, collectives_in, linked
+from shardscope.inspector.report.places import ProbePlace, StagePlace
+from shardscope.inspector.selection.selection import collectives_in, linked
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 from shardscope.parsers.source import Source

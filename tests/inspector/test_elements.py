@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from shardscope.inspector.capture.protocol.values import Probe, Shard
-from shardscope.inspector.values.elements import (
+from shardscope.inspector.report.elements import (
     array_lines,
     coordinates_text,
     decode,

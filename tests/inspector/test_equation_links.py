@@ -13,7 +13,8 @@ from shardscope.inspector.ir.jaxpr_text import JaxprText
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.selection.selection import StagePlace, linked
+from shardscope.inspector.report.places import StagePlace
+from shardscope.inspector.selection.selection import linked
 from shardscope.parsers.mlir import MlirModule, frames
 
 from tests.conftest import SampleCapture

@@ -22,9 +22,7 @@ from shardscope.inspector.catalog.spellings import KIND_OF, functions_of, primit
 from shardscope.inspector.check.budget import broken, parse_budget
 from shardscope.inspector.cost.peak_memory import part_of
 from shardscope.inspector.diff.matching import match
-from shardscope.inspector.diff.outline import CollectiveSignature, Fingerprint, Operand, Place, Transfer
 from shardscope.inspector.findings.fixes.edits import extent, keyword_changes
-from shardscope.inspector.findings.policy import Policy
 from shardscope.inspector.findings.rule import MAX_MESSAGE_CHARACTERS, finding
 from shardscope.inspector.findings.rules import RULES
 from shardscope.inspector.ir.meshes import partitions_of
@@ -32,7 +30,10 @@ from shardscope.inspector.ir.stage import ParsedStage
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.html.mesh import _places
 from shardscope.inspector.report import Finding, Report, SourcePosition
-from shardscope.inspector.selection.selection import StagePlace, counterparts, linked
+from shardscope.inspector.report.changes import CollectiveSignature, Fingerprint, Operand, Place, Transfer
+from shardscope.inspector.report.places import StagePlace
+from shardscope.inspector.report.policy import Policy
+from shardscope.inspector.selection.selection import counterparts, linked
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax

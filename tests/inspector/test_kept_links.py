@@ -14,7 +14,8 @@ from shardscope.inspector.correspondence.collectives import counterparts
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.why_lines import cause_line, why_line
 from shardscope.inspector.report import Report
-from shardscope.inspector.selection.selection import Place, ProbePlace, SourceLine, StagePlace, linked
+from shardscope.inspector.report.places import Place, ProbePlace, SourceLine, StagePlace
+from shardscope.inspector.selection.selection import linked
 from shardscope.parsers.sharding_syntax.mesh import join_axes
 
 KEPT = Path(__file__).parents[1] / "command" / "approved"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from shardscope.inspector.diff.matching import match
-from shardscope.inspector.diff.outline import CollectiveSignature, Operand, Place, Transfer
+from shardscope.inspector.report.changes import CollectiveSignature, Operand, Place, Transfer
 
 ONE = Transfer(
     CollectiveSignature("all-reduce", "sum", ("x",), ("f32",), 32, 32, 48, 2, is_async=False),  # type: ignore[arg-type]

@@ -16,7 +16,8 @@ from shardscope.inspector.ir.languages import LANGUAGES
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect, stage_summaries
 from shardscope.inspector.render.json import to_json
-from shardscope.inspector.selection.selection import StagePlace, linked
+from shardscope.inspector.report.places import StagePlace
+from shardscope.inspector.selection.selection import linked
 from shardscope.parsers.source import Source
 
 JAXPR = {

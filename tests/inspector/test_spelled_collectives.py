@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardscope.inspector.collectives import spelled
 from shardscope.inspector.ir.types import ArrayType
+from shardscope.inspector.report import spelled
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 
 from .test_module_trees import collective

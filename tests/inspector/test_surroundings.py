@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 from shardscope.inspector.catalog.spellings import HLO_OPCODES, STABLEHLO_OPS
-from shardscope.inspector.diff.diff import Change, Diff, diff
+from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.diff.hlo_graph import graph_of
 from shardscope.inspector.diff.mlir_graph import graph_around
 from shardscope.inspector.diff.nodes import Facing
 from shardscope.inspector.diff.surroundings import around, surroundings
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report.changes import Change, Diff
 from shardscope.parsers.hlo import HloModule, Instruction, parse_module
 from shardscope.parsers.mlir import parse_module as parse_mlir
 from shardscope.parsers.source import Source

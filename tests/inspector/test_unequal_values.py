@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from shardscope.inspector.capture.protocol.values import Derivative, Gradients, Probe, Shard
-from shardscope.inspector.values.elements import copies_differ, unequal_copies
+from shardscope.inspector.report.elements import copies_differ, unequal_copies
 from shardscope.inspector.values.gradients import wrong_gradients
 
 

@@ -6,18 +6,8 @@ from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
-from shardscope.inspector.diff.diff import Change, Metric, compare_outlines
-from shardscope.inspector.diff.outline import (
-    BoundarySharding,
-    CollectiveSignature,
-    Counted,
-    Fingerprint,
-    Operand,
-    Place,
-    Transfer,
-)
-from shardscope.inspector.diff.pairing import Pair
-from shardscope.inspector.diff.wording import (
+from shardscope.inspector.diff.diff import compare_outlines
+from shardscope.inspector.render.diff_words import (
     amount_text,
     axes_words,
     border_name,
@@ -25,6 +15,18 @@ from shardscope.inspector.diff.wording import (
     bytes_delta,
     differences,
     otherwise,
+)
+from shardscope.inspector.report.changes import (
+    BoundarySharding,
+    Change,
+    CollectiveSignature,
+    Counted,
+    Fingerprint,
+    Metric,
+    Operand,
+    Pair,
+    Place,
+    Transfer,
 )
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 

@@ -18,10 +18,10 @@ from jax.sharding import PartitionSpec as P
 from shardscope.inspector.capture.model import Capture, Failure, Stage
 from shardscope.inspector.capture.worker.failures import user_stack
 from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
-from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Explanation, Report
+from shardscope.inspector.report.edits import edited
 from shardscope.inspector.trace_errors.failed import Failed
 from shardscope.inspector.trace_errors.table import EXPLAINERS
 from shardscope.parsers.source import Source

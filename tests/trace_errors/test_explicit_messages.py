@@ -14,8 +14,8 @@ from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.experiments.edited import diff_of
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report.edits import diff_of
 from shardscope.inspector.trace_errors.explain import explained
 from shardscope.inspector.trace_errors.table import EXPLAINERS
 

@@ -8,10 +8,10 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.experiments.edited import edited
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.finding_facts import verdict
 from shardscope.inspector.report import Explanation
+from shardscope.inspector.report.edits import edited
 from shardscope.inspector.trace_errors.explain import explained
 
 from tests.sweeps import sampled

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.capture.protocol.events import StackFrame
-from shardscope.inspector.experiments.edited import diff_of
 from shardscope.inspector.ir.program import Program, file_on_disk
 from shardscope.inspector.render.finding_facts import verdict
 from shardscope.inspector.report import Fix, SourcePosition
+from shardscope.inspector.report.edits import diff_of
 from shardscope.inspector.trace_errors import remedies
 from shardscope.inspector.trace_errors.remedies import explained_run
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import jax
 import pytest
-from shardscope.inspector.experiments.edited import applied
 from shardscope.inspector.ir.program import SourceFile
+from shardscope.inspector.report.edits import applied
 from shardscope.inspector.trace_errors.remedies import explained_run
 from shardscope.inspector.trace_errors.renamed import ADVICE, MODULES, RENAMED
 from shardscope.inspector.trace_errors.trying import Command

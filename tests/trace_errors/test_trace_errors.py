@@ -15,11 +15,11 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.capture.protocol.events import StackFrame
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.experiments.edited import diff_of
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.finding_facts import verdict
 from shardscope.inspector.report import Report, SourcePosition
+from shardscope.inspector.report.edits import diff_of
 from shardscope.inspector.trace_errors import carries
 from shardscope.inspector.trace_errors.explain import explained
 from shardscope.inspector.trace_errors.failed import Failed

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.capture.tracing import run_traced
+from shardscope.inspector.report.traces import Program, Trace
 from shardscope.inspector.traces.read import read_trace
-from shardscope.inspector.traces.trace import Program, Trace
 
 HERE = Path(__file__).parent
 LAYERS = 3

@@ -17,9 +17,9 @@ from shardscope.inspector.capture.tracing import MAX_PROCESSES, devices_of_each,
 from shardscope.inspector.render.html.comparison import ranks_page, trace_page
 from shardscope.inspector.render.json.trace import ranks_json_schema, ranks_to_json
 from shardscope.inspector.render.tables.traces import outcome
-from shardscope.inspector.traces.ranks import RankWatch, compare_ranks, first_other_call, ranks_text
+from shardscope.inspector.report.traces import Process, Program, Trace, ranks_text
+from shardscope.inspector.traces.ranks import RankWatch, compare_ranks, first_other_call
 from shardscope.inspector.traces.read import read_trace
-from shardscope.inspector.traces.trace import Process, Program, Trace
 from shardscope.tui.app import ScreenApp
 from shardscope.tui.diff_screen import DiffScreen
 from shardscope.tui.ranks_screen import RanksScreen

@@ -11,8 +11,8 @@ import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture, Failure, Stage
 from shardscope.inspector.capture.protocol.trace import CALLS_FILE, CompiledProgram, capture_file
+from shardscope.inspector.report.traces import Program
 from shardscope.inspector.traces.read import program_of, ranked
-from shardscope.inspector.traces.trace import Program
 from shardscope.parsers.source import Source
 
 COMPILED = CompiledProgram(2, "step", "step", captured="compiled")

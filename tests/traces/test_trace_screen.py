@@ -14,8 +14,8 @@ from contextlib import suppress
 import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.report.traces import Program
 from shardscope.inspector.traces.read import Session
-from shardscope.inspector.traces.trace import Program
 from shardscope.tui.app import ScreenApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.row_table import RowTable

@@ -7,7 +7,7 @@ import re
 import pytest
 from shardscope.inspector.capture.model import Value
 from shardscope.inspector.render.why_lines import line_variance
-from shardscope.inspector.selection.selection import SourceLine, StagePlace
+from shardscope.inspector.report.places import SourceLine, StagePlace
 from shardscope.inspector.shardings.table import values
 from shardscope.tui.reading_screen import ChoiceScreen
 from shardscope.tui.stage_pane import SourcePane, StagePane

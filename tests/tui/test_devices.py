@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.selection.selection import ProbePlace
+from shardscope.inspector.report.places import ProbePlace
 from shardscope.samples.catalogue import samples
 from shardscope.tui.row_table import RowTable
 from shardscope.tui.stage_pane import SourcePane, StagePane

@@ -12,7 +12,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Progress
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.findings.policy import EVERYTHING, Policy
+from shardscope.inspector.report.policy import EVERYTHING, Policy
 from shardscope.inspector.trace_errors.explain import explained_or_tried
 from shardscope.samples.catalogue import samples
 from shardscope.tui.app import ShardscopeApp

@@ -16,9 +16,8 @@ from shardscope.inspector.capture.model import Capture, Device, Failure, PassSna
 from shardscope.inspector.capture.protocol.trace import CompiledProgram, Place, ProcessStarted
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.traces.ranks import Divergence, RankComparison, Side
-from shardscope.inspector.traces.trace import Process, Trace
-from shardscope.inspector.traces.trace import Program as TracedProgram
+from shardscope.inspector.report.traces import Divergence, Process, RankComparison, Side, Trace
+from shardscope.inspector.report.traces import Program as TracedProgram
 from shardscope.parsers.source import Source
 from shardscope.tui.app import ScreenApp, ShardscopeApp, ThemedApp
 from shardscope.tui.diff_screen import DiffScreen

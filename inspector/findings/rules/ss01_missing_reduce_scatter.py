@@ -9,7 +9,6 @@ from dataclasses import replace
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...catalog.spellings import KIND_OF
 from ...collectives.context import context_of
-from ...collectives.spelled import over_text
 from ...collectives.stage import collectives_in_context
 from ...correspondence.collectives import is_combined
 from ...cost.collectives import estimate
@@ -19,6 +18,7 @@ from ...ir.jaxpr_text import EquationPlace
 from ...ir.stage import ParsedStage
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Pass, Report
+from ...report.spelled import over_text
 from ...units import known_product, known_sum, plural
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.constraints import without_constraints

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...collectives.spelled import over_text
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
+from ...report.spelled import over_text
 from ...shardings.collective_causes import causes_of
 from ..fixes.calls import call_to_leave_out, of_lax, operand_text
 from ..fixes.constraints import without_constraints

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from ...collectives.spelled import over_text
 from ...dataflow.loops import loops_of
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
+from ...report.spelled import over_text
 from ...units import format_bytes, known_sum, plural
 from ..fixes.after_loop import after_the_loop, own_gradients, own_operands
 from ..fixes.calls import call_at

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
 from ...catalog.spellings import functions_of
-from ...collectives.spelled import over_text
 from ...dataflow.loops import Loop, loops_of
 from ...ir.types import types_text
 from ...report import WRITTEN, Collective, Finding, Fix, Report
+from ...report.spelled import over_text
 from ...units import format_bytes, plural
 from ..fixes.calls import call_at
 from ..fixes.edits import before_the_loop

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...collectives.spelled import over_text
 from ...report import (
     Collective,
     CollectiveCause,
@@ -16,6 +15,7 @@ from ...report import (
     Report,
     SourcePosition,
 )
+from ...report.spelled import over_text
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
 from ..support.compiled import saving

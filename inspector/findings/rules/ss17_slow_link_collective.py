@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import permutations
 
 from ....parsers.sharding_syntax.mesh import AxisRef, MeshSyntax, join_axes
-from ...collectives.spelled import mesh_of
 from ...cost.collectives import estimate
 from ...cost.places import Machine, machine_of
 from ...report import Collective, Finding, Report
+from ...report.spelled import mesh_of
 from ...units import format_bytes, format_seconds
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import in_hlo, place_in_hlo

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ...catalog.spellings import KIND_OF
-from ...collectives.spelled import over_text
 from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
+from ...report.spelled import over_text
 from ...units import format_bytes, plural
 from ..fixes.batched import vmapped_lookups
 from ..fixes.edits import together

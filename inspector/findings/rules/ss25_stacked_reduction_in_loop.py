@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...collectives.spelled import over_text
 from ...cost.collectives import estimate
 from ...cost.places import machine_of
 from ...dataflow.loops import loops_of
 from ...ir.types import types_text
 from ...report import Collective, Finding, Report
+from ...report.spelled import over_text
 from ...units import plural
 from ..rule import Rule, Saving, advice, finding
 from ..support.compiled import on_another_target, place_in_hlo

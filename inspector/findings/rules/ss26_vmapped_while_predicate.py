@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....parsers.hlo import Instruction
-from ...collectives.spelled import over_text
 from ...dataflow.loops import PASSING, Loop, loops_of
 from ...report import Collective, Finding, Report
+from ...report.spelled import over_text
 from ..fixes.batched import in_shard_maps
 from ..rule import Rule, alternatives, finding
 from ..support.compiled import place_in_hlo

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from ....parsers.hlo import Instruction
-from ...collectives.spelled import over_text
 from ...dataflow.loops import Loop, loops_of
 from ...dataflow.meaning import ELEMENTWISE
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
+from ...report.spelled import over_text
 from ..fixes.calls import call_at
 from ..fixes.edits import together, without_call
 from ..fixes.permutations import permutation_text, with_permutation

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from ....parsers.source import Frame
 from ...catalog.spellings import KIND_OF
-from ...collectives.spelled import over_text
 from ...dataflow.graph import Output
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...dataflow.meaning import Does
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
+from ...report.spelled import over_text
 from ...units import known_sum
 from ..fixes.calls import function_around, imports
 from ..fixes.edits import axes_text, wrapped

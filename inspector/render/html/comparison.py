@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...check.verdict import Verdict
-from ...diff.diff import Diff
-from ...diff.headline import headline
-from ...diff.targets import Comparison
 from ...ir.program import file_on_disk
 from ...report import file_and_line
-from ...traces.ranks import Divergence, RankComparison, Side, compare_ranks, ranks_text
-from ...traces.trace import Trace
+from ...report.changes import Diff
+from ...report.comparison import Comparison
+from ...report.traces import Divergence, RankComparison, Side, Trace, ranks_text
+from ...report.verdict import Verdict
+from ...traces.ranks import compare_ranks
+from ..headline import headline
 from ..tables.comparison import budgets_table, collectives_by_cause, diff_tables, summary, targets, word
 from ..tables.traces import endings, headline_parts, outcome, programs, ranks_summary, retracings, transfers
 from .elements import cell, element, excerpt, facts, page, section, text

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ....parsers.sharding_syntax.mesh import MeshSyntax
 from ....parsers.sharding_syntax.replica_groups import Groups
-from ...collectives.spelled import axes_text, groups_text, mesh_of
 from ...ir.meshes import partitions_of
 from ...report import Collective, Report
+from ...report.spelled import axes_text, groups_text, mesh_of
 from .elements import element, text
 
 SIDE, GAP, MARGIN = 26, 6, 30

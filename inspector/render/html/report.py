@@ -7,8 +7,8 @@ from functools import partial
 
 from ....parsers.source import Frame
 from ...capture.model import PHASES
-from ...experiments.edited import diff_of
 from ...report import Collective, Finding, Report
+from ...report.edits import diff_of
 from ...shardings.collective_causes import causes_of
 from ..finding_facts import fixes_shown, notes_text, verdict, where
 from ..overview import attention, in_order, nothing_sent, resources_text, subject_text

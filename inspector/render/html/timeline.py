@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...collectives.spelled import transfer_text
 from ...pipeline import timeline
 from ...report import Collective, Report
+from ...report.spelled import transfer_text
 from ...report.timeline import Activity, Timeline
 from ...units import format_bytes, format_seconds, grouped, plural
 from .elements import element, section, text

@@ -9,17 +9,13 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from ... import report
-from ...check.budget import Broken
-from ...check.verdict import Verdict
-from ...diff import diff
-from ...diff.headline import headline
-from ...diff.keys import FindingKey
-from ...diff.outline import BoundarySharding
-from ...diff.outline import Transfer as OutlineTransfer
-from ...diff.pairing import Pair
-from ...diff.values import ValueComparison
-from ...diff.wording import differences
+from ...report import changes
+from ...report.changes import BoundarySharding, FindingKey, Pair, ValueComparison
+from ...report.changes import Transfer as OutlineTransfer
+from ...report.verdict import Broken, Verdict
 from ..change_rows import differing_text
+from ..diff_words import differences
+from ..headline import headline
 from .references import Text, shaped
 from .shaped import encoded, schema_of
 from .subject import Validation, validation_of
@@ -62,7 +58,7 @@ class Change(Struct, frozen=True):
     is not known.
     """
 
-    kind: diff.ChangeKind = field(name="change")
+    kind: changes.ChangeKind = field(name="change")
     count: int
     what: list[str]
     before: list[Several]
@@ -169,12 +165,12 @@ class Diff(Struct, frozen=True):
     values: Values | None = None
 
 
-def diff_to_json(found: diff.Diff) -> bytes:
+def diff_to_json(found: changes.Diff) -> bytes:
     """The document as UTF-8, with a newline at the end."""
     return encoded(diff_document(found))
 
 
-def diff_document(found: diff.Diff) -> Diff:
+def diff_document(found: changes.Diff) -> Diff:
     """The document, to be part of another one."""
     return shaped(
         Diff,
@@ -200,7 +196,7 @@ def _values(found: ValueComparison) -> Values:
     return Values(found.same_inputs, found.equal, found.close, found.unknown, differs)
 
 
-def change_of(change: diff.Change) -> Change:
+def change_of(change: changes.Change) -> Change:
     """One change, to be part of a document."""
     sides = (change.befores, change.afters)
     before, after = ([Several(count, transfer_document(one)) for one, count in side] for side in sides)

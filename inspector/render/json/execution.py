@@ -14,7 +14,7 @@ from ...capture.protocol.trace import Place
 from ...capture.protocol.values import Gradients, Timing
 from ...cost.peak_memory import alive_at_peak
 from ...report import Report
-from ...values.elements import Element, shard_bits, shard_elements
+from ...report.elements import Element, shard_bits, shard_elements
 from .references import Text, shaped
 from .shaped import SourceRef, at
 

@@ -9,9 +9,9 @@ from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 
 from ... import report
 from ...capture.protocol.events import OtherProgram
-from ...diff import targets
 from ...diff.passes import pass_changes
 from ...pipeline import stage_summaries
+from ...report import comparison as targets
 from ...shardings.conflicts import conflicts
 from ...shardings.table import values
 from ..renderers import SECTIONS

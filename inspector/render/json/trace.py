@@ -8,7 +8,8 @@ from msgspec import Struct, field
 
 from ... import report as values
 from ...capture.protocol.trace import Place
-from ...traces import ranks, retracing, trace
+from ...report import traces
+from ...traces.retracing import retraced
 from .finding import Remedy, Where, remedy_of, where_of
 from .references import shaped
 from .shaped import encoded, schema_of
@@ -146,7 +147,7 @@ class Trace(Struct, frozen=True):
     explanation: Explanation | None
 
 
-def trace_to_json(found: trace.Trace) -> bytes:
+def trace_to_json(found: traces.Trace) -> bytes:
     """The document as UTF-8, with a newline at the end."""
     document = Trace(
         "shardscope.trace/1",
@@ -160,7 +161,7 @@ def trace_to_json(found: trace.Trace) -> bytes:
             for number, process in enumerate(found.processes)
             for each in process.transfers
         ],
-        [_retraced(each, found) for each in retracing.retraced(found)],
+        [_retraced(each, found) for each in retraced(found)],
         None if found.explanation is None else _explanation(found.explanation),
     )
     return encoded(document)
@@ -180,7 +181,7 @@ def _explanation(found: values.Explanation) -> Explanation:
     return Explanation(found.title, where_of(found), steps, list(map(remedy_of, found.fixes)))
 
 
-def _process(process: trace.Process) -> Process:
+def _process(process: traces.Process) -> Process:
     return shaped(
         Process,
         process.started,
@@ -192,7 +193,7 @@ def _process(process: trace.Process) -> Process:
     )
 
 
-def _retraced(found: retracing.Retraced, of: trace.Trace) -> Retraced:
+def _retraced(found: traces.Retraced, of: traces.Trace) -> Retraced:
     return Retraced(found.name, [of.id_of(program) for program in found.programs], list(map(list, found.reasons)))
 
 
@@ -237,7 +238,7 @@ class Ranks(Struct, frozen=True):
     messages: list[str]
 
 
-def ranks_to_json(compared: tuple[trace.Trace, ranks.RankComparison]) -> bytes:
+def ranks_to_json(compared: tuple[traces.Trace, traces.RankComparison]) -> bytes:
     """The document as UTF-8, with a newline at the end."""
     run, found = compared
     messages = dict.fromkeys(message.text for process in run.processes for message in process.messages)

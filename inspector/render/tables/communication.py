@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ...catalog.spellings import KIND_OF, Kind
 from ...collectives.origin import merged_parts
-from ...collectives.spelled import axes_text
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...report.communication import AxisUse
 from ...report.position import call_sites
+from ...report.spelled import axes_text
 from ...units import format_bytes, format_seconds, grouped, listed, plural
 from ..collective_rows import SHORT_PASS, folded_names, output_of
 from ..modules import Path, layers_in, module_names, module_tree, modules_of, rows_of_tree, shown_parts, without_layers

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...check.verdict import Verdict
-from ...diff.diff import Diff
-from ...diff.headline import headline
-from ...diff.targets import CauseRow, Comparison, is_compiled
-from ...diff.wording import border_name, border_text, finding_text, inside_text
+from ...diff.targets import is_compiled
 from ...report import Report
+from ...report.changes import Diff
+from ...report.comparison import CauseRow, Comparison
+from ...report.verdict import Verdict
 from ...units import format_bytes, format_seconds, plural
 from ..change_rows import MAX_ROWS, ChangeRow, amount_rows, change_rows, changes_one_by_one, value_rows
 from ..collective_rows import SHORT_PASS, cause_text, total_wire
+from ..diff_words import border_name, border_text, finding_text, inside_text
+from ..headline import headline
 from ..table import Cell, Column, Piece, Role, Row, Table, titled
 
 NOT_COMPILED = "not compiled"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...capture.model import Memory
-from ...collectives.spelled import axes_text, kind_text
 from ...cost.peak_memory import alive_at_peak
 from ...report import Collective, LiveValue, PeakMemory, Report
 from ...report.cost import Estimate, FunctionCost, Term
+from ...report.spelled import axes_text, kind_text
 from ...units import format_bytes, format_count, format_seconds
 from ..collective_rows import SHORT_PASS
 from ..table import Piece, Row, Table, titled

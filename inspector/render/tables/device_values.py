@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from ...capture.protocol.values import Probe
 from ...report import Divergence, ProbedValue, Report
+from ...report.elements import array_lines, coordinates_text
 from ...units import grouped, plural, ranges_text
-from ...values.elements import array_lines, coordinates_text
 from ..table import Cell, Column, Detail, Piece, Row, Table, axes_cell, axis_piece, titled
 
 

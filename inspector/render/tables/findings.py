@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...experiments.edited import diff_of
 from ...report import Finding, Report, Suppressed
+from ...report.edits import diff_of
 from ...units import format_bytes, format_seconds, grouped
 from ..finding_facts import counted, evidence, fix_facts, suppressed_by, where
 from ..modules import without_numbers

@@ -9,7 +9,7 @@ from ...report import Report
 from ..table import Column, Detail, Piece, Row, Table
 
 if TYPE_CHECKING:
-    from ...diff.passes import PassChange
+    from ...report.changes import PassChange
 
 MAX_OPCODES = 4
 """Kinds of operations whose numbers are shown of a pass that changes no communication."""
@@ -52,8 +52,8 @@ def _heading(changes: Sequence[PassChange]) -> str:
 
 
 def _row(change: PassChange) -> Row:
-    from ...diff.headline import headline
-    from ...diff.wording import opcode_words
+    from ..diff_words import opcode_words
+    from ..headline import headline
 
     before, after = change.diff.before.count, change.diff.after.count
     counts = f"{before} → {after}" if before != after else str(after)
@@ -64,7 +64,7 @@ def _row(change: PassChange) -> Row:
 
 
 def _details(value: object) -> Sequence[Detail]:
-    from ...diff.passes import PassChange
+    from ...report.changes import PassChange
     from ..change_rows import change_rows
 
     if not isinstance(value, PassChange):

@@ -9,8 +9,8 @@ from itertools import islice
 
 from ...capture.model import Value
 from ...report import Report, ShardedValue, VariableVariance
+from ...report.places import StagePlace, equation_span
 from ...report.position import NO_SITES, CallSites, call_sites, with_call_site
-from ...selection.selection import StagePlace, equation_span
 from ...shardings.conflicts import conflicts
 from ...shardings.explained import why
 from ...shardings.table import values

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...experiments.edited import diff_of
 from ...experiments.suggest import Suggestion, Suggestions
 from ...report import Fix
+from ...report.edits import diff_of
 from ...units import format_bytes
 from ..table import Column, Detail, Piece, Row, Table, size_cell, time_cell
 

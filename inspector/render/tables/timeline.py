@@ -7,12 +7,12 @@ from itertools import groupby
 
 from ....parsers.hlo import Instruction
 from ....parsers.record import Record
-from ...collectives.spelled import axes_text, kind_text
 from ...pipeline import timeline
 from ...report import Report
 from ...report.cost import FunctionCost
+from ...report.places import StagePlace
+from ...report.spelled import axes_text, kind_text
 from ...report.timeline import Activity, Timeline
-from ...selection.selection import StagePlace
 from ...units import format_bytes, format_seconds, plural, with_more
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell, time_cell
 

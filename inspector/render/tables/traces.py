@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...capture.protocol.trace import Place
 from ...report import file_and_line
-from ...traces.ranks import RankComparison, ranks_text
-from ...traces.retracing import Retraced, retraced
-from ...traces.trace import Program, Trace
+from ...report.traces import Program, RankComparison, Retraced, Trace, ranks_text
+from ...traces.retracing import retraced
 from ...units import format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Row, Table, count_cell, size_cell, time_cell
 

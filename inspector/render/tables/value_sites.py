@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...report import ProbedValue, Report
+from ...report.elements import unequal_copies
+from ...report.places import ProbePlace
 from ...report.position import CallSites, call_sites, with_call_site
-from ...selection.selection import ProbePlace
-from ...values.elements import unequal_copies
 from ..table import Cell, Column, Piece, Role, Row, Table, axes_cell
 from .execution import not_run
 from .reference import Deviation, deviations

@@ -10,17 +10,15 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ...capture.model import Capture
-from ...check.budget import Broken
-from ...check.verdict import Verdict
 from ...collectives.stage import collectives_of
-from ...diff.diff import Change, Diff
-from ...diff.headline import headline
-from ...diff.outline import Transfer
 from ...diff.surroundings import around as texts_around
-from ...diff.targets import Comparison
 from ...ir.program import Program
-from ...traces.ranks import Divergence, RankComparison, compare_ranks, ranks_text
-from ...traces.trace import Trace
+from ...report.changes import Change, Diff, Transfer
+from ...report.comparison import Comparison
+from ...report.traces import Divergence, RankComparison, Trace, ranks_text
+from ...report.verdict import Broken, Verdict
+from ...traces.ranks import compare_ranks
+from ..headline import headline
 from ..printable import printable
 from ..tables.comparison import collectives_by_cause, diff_tables, summary, targets, word
 from ..tables.traces import endings, headline_parts, programs, ranks_summary, retracings, transfers

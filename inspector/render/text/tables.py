@@ -10,9 +10,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from ...capture.model import PHASES
-from ...experiments.edited import diff_of
 from ...ir.program import Program
 from ...report import Explanation, Fix, Report
+from ...report.edits import diff_of
 from ...units import plural
 from ..finding_facts import fixes_shown, verdict
 from ..overview import is_refused, nothing_sent, resources_text, subject_text

@@ -10,8 +10,8 @@ from shardscope.inspector.render.table import Piece, Table
 from shardscope.inspector.render.tables import timeline as drawn
 from shardscope.inspector.render.tables.timeline import LEVELS, WIDTH, timeline_table
 from shardscope.inspector.report.cost import FunctionCost
+from shardscope.inspector.report.places import StagePlace
 from shardscope.inspector.report.timeline import Activity, Timeline
-from shardscope.inspector.selection.selection import StagePlace
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
 

@@ -16,7 +16,7 @@ from shardscope.inspector.capture.protocol.trace import (
 )
 from shardscope.inspector.render.table import pieces, plain_text
 from shardscope.inspector.render.tables.traces import endings, headline_parts, programs, retracings
-from shardscope.inspector.traces.trace import Process, Program, Trace
+from shardscope.inspector.report.traces import Process, Program, Trace
 
 from .by_hand import column, texts
 

@@ -8,11 +8,18 @@ from typing import Any, Literal
 
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import join_axes
+from ..report.changes import (
+    BoundarySharding,
+    Change,
+    CollectiveSignature,
+    Counted,
+    FindingKey,
+    IntermediateSharding,
+    Metric,
+    Pair,
+    Transfer,
+)
 from ..units import format_bytes, format_seconds, plural
-from .diff import Change, Metric
-from .keys import FindingKey, IntermediateSharding
-from .outline import BoundarySharding, CollectiveSignature, Counted, Transfer
-from .pairing import Pair
 
 MULTIPLE = 10
 """Growth from which a multiple is shown instead of a percentage."""

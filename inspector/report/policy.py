@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from ...parsers.source import name_set
-from ..report import Finding
+from . import Finding
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from itertools import pairwise
 from ...parsers.sharding_syntax.mesh import MeshSyntax, join_axes
 from ...parsers.sharding_syntax.replica_groups import Groups
 from ..ir.types import ArrayType
-from ..report import WRITTEN, Collective, Report
 from ..units import plural, with_more
+from . import WRITTEN, Collective, Report
 
 MAX_TYPES = 2
 """Operands of one collective that are spelled out."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...parsers.record import Record
+from ..report.changes import Change, Diff
 from ..units import format_bytes, grouped, plural
-from .diff import Change, Diff
-from .wording import SIGNS, Became, axes_words, became_of, bytes_delta, kinds, otherwise, size_text
+from .diff_words import SIGNS, Became, axes_words, became_of, bytes_delta, kinds, otherwise, size_text
 
 PHRASES = 3
 """Maximum number of changes in a headline."""
