@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 from ..parsers.garbage import collection_paused
 from .capture.model import Capture
 from .collectives.context import AnalysisContext, context_of
-from .collectives.stage import collectives_in_context, parts_in
+from .collectives.stage import collectives_in_context, collectives_of, parts_in
 from .collectives.uncounted import uncounted_communication
 from .communication.axis_use import axes_used
 from .communication.strategies import most_sent, strategies
@@ -16,7 +17,7 @@ from .correspondence.chain import linked_parts
 from .cost.collectives import with_estimates
 from .cost.function import cost_of, timeline_of
 from .cost.memory_curve import memory_curve, peak_instruction
-from .cost.peak_memory import is_tpu, peak_memory
+from .cost.peak_memory import alive_at_peak, is_tpu, peak_memory
 from .cost.places import Machine, machine_of
 from .cost.schedule import Schedule
 from .findings.judge import with_findings
@@ -28,12 +29,17 @@ from .ir.stage import ParsedStage
 from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
 from .report.links import LinkedPart
+from .report.on_demand import OnDemand
 from .report.policy import EVERYTHING, Policy
 from .report.timeline import Timeline
 from .selection.message_places import placed_messages
+from .shardings.collective_causes import causes_of
+from .shardings.conflicts import conflicts, in_conflict
+from .shardings.explained import why, why_axes
 from .shardings.requested import contradictions
-from .shardings.table import borders, differing_from_xla, propagated
+from .shardings.table import borders, differing_from_xla, propagated, values
 from .values.probed import divergences, place_probes
+from .variance.entry_chain import entry_chains
 from .variance.variables import variance_of
 
 COMPILED = ("hlo", "hlo-spmd", "hlo-before")
@@ -77,13 +83,40 @@ def suspected(captured: Capture | Program, policy: Policy = EVERYTHING) -> Repor
         cost=_cost(program),
         peak=peak_memory(program),
         messages=(*contradictions(program, shardings), *differing_from_xla(program), *placed_messages(program)),
+        on_demand=on_demand(program),
     )
     return with_findings(report, policy)
 
 
 def first_look(program: Program) -> Report:
     """Return what is known of a large program at once: shardings of its arguments, outputs and constraints."""
-    return Report(program, meshes=program.meshes, partitions=program.partitions, shardings=borders(program))
+    return Report(
+        program,
+        meshes=program.meshes,
+        partitions=program.partitions,
+        shardings=borders(program),
+        on_demand=on_demand(program),
+    )
+
+
+@derived
+def on_demand(program: Program) -> OnDemand:
+    """Return the analyses of a program that are made when somebody asks."""
+    jaxpr = program.jaxpr
+    return OnDemand(
+        causes=partial(causes_of, program),
+        conflicts=partial(conflicts, program),
+        in_conflict=partial(in_conflict, program),
+        values=partial(values, program),
+        why=partial(why, program),
+        reasons=partial(why_axes, program),
+        way=lambda value, entry: () if jaxpr is None else entry_chains(jaxpr).of(value, entry),
+        collectives=partial(collectives_of, program),
+        listed_stages=partial(communicating_stages, program),
+        stage_summaries=partial(stage_summaries, program),
+        alive_at_peak=partial(alive_at_peak, program),
+        timeline=partial(timeline, program),
+    )
 
 
 def communicating_stages(program: Program) -> tuple[ParsedStage, ...]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from jax_gradients import FINE, verdicts_on_jax_tests
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.values.gradients import wrong_gradients
+from shardscope.inspector.report.gradients import wrong_gradients
 
 MESHES = ("(2, 4)", "(4, 2)", "(1, 8)", "(8, 1)")
 LOSSES_PER_CAPTURE = 25

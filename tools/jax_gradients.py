@@ -20,7 +20,7 @@ from pathlib import Path
 
 from shardscope.inspector.capture.protocol.values import Derivative, Gradients
 from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.values.gradients import wrong_gradients
+from shardscope.inspector.report.gradients import wrong_gradients
 
 MUTATIONS = ("as it is", "doubled", "dropped", "mean for a sum")
 TESTS_PER_CAPTURE = 10

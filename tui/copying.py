@@ -10,7 +10,6 @@ from ..inspector.render.finding_facts import where
 from ..inspector.report import Collective, Finding, PlacedMessage, Report, ShardedValue, file_and_line
 from ..inspector.report.edits import diff_of
 from ..inspector.report.places import ProbePlace, Selection, StagePlace
-from ..inspector.shardings.table import values
 from ..parsers.errors import Problem
 from ..parsers.sharding_syntax.replica_groups import Groups
 from .entry_details import Selected
@@ -83,7 +82,7 @@ def _specs(actual: str | None, requested: str | None) -> Iterator[Part]:
 def _values_at(report: Report, place: StagePlace) -> Iterable[ShardedValue]:
     """The values that the operation at a place makes; none of the operations around it."""
     program = report.program
-    origin, listed = program.stage(place.stage), values(program)
+    origin, listed = program.stage(place.stage), report.on_demand.values()
     home = program.stage(listed[0].stage) if listed else None
     if home is None or origin is None:
         return ()

@@ -22,9 +22,8 @@ from ..inspector.render.finding_facts import where
 from ..inspector.render.printable import printable
 from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Collective, Finding
-from ..inspector.report.places import ProbePlace, StagePlace
+from ..inspector.report.places import ProbePlace, StagePlace, collectives_of_line
 from ..inspector.report.policy import EVERYTHING, Policy
-from ..inspector.selection.selection import collectives_of_line
 from ..parsers.record import Record
 from .collectives_pane import CollectivesPane
 from .edit_loop import EditLoop

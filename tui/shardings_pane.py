@@ -16,13 +16,12 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from ..inspector.ir.sharding_spellings import from_sdy
 from ..inspector.render.table import Table
 from ..inspector.render.tables.shardings import EMPTY, values_table
 from ..inspector.report import Report, ShardedValue
-from ..inspector.shardings.conflicts import in_conflict
-from ..inspector.shardings.explained import why, wording_of
-from ..inspector.shardings.spelled import from_sdy
-from ..inspector.shardings.table import node_of, propagated, values
+from ..inspector.shardings.explained import wording_of
+from ..inspector.shardings.table import node_of, propagated
 from ..inspector.shardings.why import BEFORE, Replay, replay_of
 from ..parsers.record import Record
 from .analyst import Analyst
@@ -134,7 +133,7 @@ class ShardingsPane(Vertical):
                 self._replay = None
                 self.choice = replace(self.choice, step=None)
             self._fill()
-            self._ask("values", lambda: values(report.program), partial(self._have_read, report))
+            self._ask("values", report.on_demand.values, partial(self._have_read, report))
 
     def _ask(self, kind: str, work: Callable[[], T], take: Callable[[T], None]) -> None:
         def answer() -> Message:
@@ -153,7 +152,7 @@ class ShardingsPane(Vertical):
             self._values, self._met = (*report.shardings, *found), None
             self._fill()
             # What makes the first way back slow in a large program is read in advance.
-            self._ask("ways", lambda: why(report.program, found[-1], 1) if found else (), lambda ways: None)
+            self._ask("ways", lambda: report.on_demand.why(found[-1], 1) if found else (), lambda ways: None)
 
     def _have_met(self, found: tuple[ShardedValue, ...], numbers: frozenset[int]) -> None:
         if found is self._values:
@@ -199,7 +198,7 @@ class ShardingsPane(Vertical):
             return
         if choice.shown == IN_CONFLICT and self._met is None:
             found = self._values
-            self._ask("conflicts", lambda: in_conflict(report.program, found), partial(self._have_met, found))
+            self._ask("conflicts", lambda: report.on_demand.in_conflict(found), partial(self._have_met, found))
         listed = chosen(self._values, choice, self._met or frozenset())
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))

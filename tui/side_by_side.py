@@ -15,14 +15,14 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ..inspector.capture.model import PHASES, Capture
-from ..inspector.diff.targets import compare, is_compiled
+from ..inspector.diff.targets import compare
 from ..inspector.ir.program import Program
 from ..inspector.pipeline import inspect
 from ..inspector.render.collective_rows import cause_text, total_wire
 from ..inspector.render.table import Cell
 from ..inspector.render.table import Row as CellRow
 from ..inspector.render.tables.comparison import NOT_COMPILED, collectives_by_cause
-from ..inspector.report.comparison import CauseRow, Comparison
+from ..inspector.report.comparison import CauseRow, Comparison, is_compiled
 from ..inspector.units import format_bytes, format_seconds, plural
 from .key_footer import KeyFooter
 from .painted import Row, data

@@ -20,7 +20,7 @@ from ..dataflow.hlo import HloValue, hlo_flow
 from ..dataflow.meaning import SAME
 from ..dataflow.walks import forward
 from ..ir.derived import derived
-from ..ir.name_scopes import common_start, module_of_name, scopes
+from ..ir.name_scopes import common_start, is_path, last_components, merged_parts, module_of_name, scopes
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
 from ..report import REQUESTED, WRITTEN, Collective, CollectivePart, Origin, Pass, SourcePosition
@@ -28,7 +28,7 @@ from ..report.spelled import argument_of
 from ..units import bits_of, grouped, known_sum
 from .context import AnalysisContext
 from .operations import OperationFacts, facts_of
-from .origin import CUSTOM, is_path, last_components, merged_parts
+from .origin import CUSTOM
 from .participants import Participants
 from .users import passes_served
 

@@ -6,40 +6,13 @@ operations it joins their names and factors out what they have in common: `jit(f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...parsers.hlo import HloModule
 from ..catalog.spellings import HLO_OPCODES, PRIMITIVES
-from ..ir.name_scopes import split_path
+from ..ir.name_scopes import is_path, last_components, merged_parts
 from ..report import Origin, Pass
-
-_PATH = re.compile(r"\w+\(")
-_MERGED = re.compile(r"(?P<before>(?:[^/]*+/)*?)\((?P<parts>.*)\)(?P<after>(?:/[^()]*+)?)", re.DOTALL)
-
-
-def last_components(op_name: str) -> tuple[str, ...]:
-    """The primitives that the paths end in."""
-    return tuple(part.rpartition("/")[2].rstrip(":") for part in merged_parts(op_name))
-
-
-def merged_parts(op_name: str) -> tuple[str, ...]:
-    """The names that were merged into one, each whole again; one that was not merged is itself the only part.
-
-    Of names in a row, `jit(f)/a/b;jit(f)/c;d`, a later one may leave out the path that it has in common with the first.
-    """
-    first, *others = split_path(op_name, ";") if is_path(op_name) else [op_name]
-    path = first.rpartition("/")[0]
-    whole = (each if is_path(each) or not path else f"{path}/{each}" for each in others)
-    return tuple(part for name in (first, *whole) for part in _factored_out(name))
-
-
-def _factored_out(name: str) -> tuple[str, ...]:
-    merged = _MERGED.fullmatch(name)
-    if merged is None:
-        return (name,)
-    return tuple(f"{merged['before']}{part}{merged['after']}" for part in split_path(merged["parts"], ":;"))
 
 
 def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
@@ -52,11 +25,6 @@ def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
         return "unknown"
     parts = {_direction(part, differentiated) for part in merged_parts(op_name)}
     return parts.pop() if len(parts) == 1 else "unknown"
-
-
-def is_path(op_name: str) -> bool:
-    """Return whether a name is a path from the outermost function on, not an argument's, or the end of one."""
-    return _PATH.match(op_name) is not None
 
 
 def written_by(origin: Origin, direction: Pass) -> Origin:

@@ -9,12 +9,13 @@ from ...parsers.hlo import HloType, Instruction
 from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF
 from ..collectives.context import context_of
-from ..collectives.origin import direction_of, is_path, last_components, merged_parts
+from ..collectives.origin import direction_of
 from ..dataflow.graph import Output
 from ..dataflow.hlo import HloUse
 from ..dataflow.meaning import MOVES, POINTWISE, Does, all_do, does
 from ..dataflow.sources import Place, ValueFlow
 from ..dataflow.walks import Ends
+from ..ir.name_scopes import is_path, last_components, merged_parts
 from ..ir.program import Program
 from ..ir.types import array_type
 from ..report import Collective, Pass

@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
-from ...parsers.source import Frame
 from ..catalog.spellings import PRIMITIVES, Kind
 from ..ir.derived import derived
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
 from ..report import Collective, SourcePosition
-from ..report.position import own_frame
+from ..report.position import starts_at
 from ..units import grouped
 from .evidence import Evidence, Match, narrowed, strongest
 from .numbers import tags_at
@@ -42,12 +41,6 @@ def counterparts(
         lambda each: each.operand_types == collective.operand_types,
     )
     return Match(left, match.evidence)
-
-
-def starts_at(stack: tuple[Frame, ...], frame: Frame | None) -> bool:
-    """Return whether the innermost frame, or the user's own frame, of a stack is on a line."""
-    ends = (stack[0], own_frame(stack)) if stack and frame is not None else ()
-    return any(each is not None and (each.file, each.line) == (frame.file, frame.line) for each in ends if frame)
 
 
 def equations_of(

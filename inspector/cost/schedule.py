@@ -15,8 +15,8 @@ from dataclasses import replace
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.graph import BRANCHES
 from ...parsers.record import Record
-from ..collectives.origin import last_components
 from ..execution_counts.hlo_trip_count import trip_count
+from ..ir.name_scopes import last_components
 from ..report import Collective
 from ..report.timeline import Activity
 from .lanes import Lanes, LinkClock, lanes_of

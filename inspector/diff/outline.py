@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from ..capture.model import STAGES, CaptureError, devices_text
-from ..collectives.origin import last_components
 from ..collectives.stage import collectives_of
+from ..ir.name_scopes import last_components
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..pipeline import summarize

@@ -7,11 +7,8 @@ from dataclasses import replace
 
 from ..findings.support.used_blocks import with_other_targets
 from ..report import Collective, Report
-from ..report.comparison import Cause, CauseRow, Comparison
+from ..report.comparison import COMPILED, Cause, CauseRow, Comparison
 from ..report.spelled import argument_of, axes_text, source_text
-
-COMPILED = "hlo"
-"""The stage that is compared: what runs."""
 
 
 def compare(targets: Sequence[str], reports: Sequence[Report]) -> Comparison:
@@ -28,11 +25,6 @@ def compare(targets: Sequence[str], reports: Sequence[Report]) -> Comparison:
     ordered = sorted(cells.items(), key=lambda item: not item[0].source)
     rows = tuple(CauseRow(cause, tuple(map(tuple, row))) for cause, row in ordered)
     return Comparison(tuple(targets), with_other_targets(targets, reports), rows)
-
-
-def is_compiled(report: Report) -> bool:
-    """True if the program was compiled far enough for its collectives to be known."""
-    return report.capture.stage(COMPILED) is not None
 
 
 def _cause(collective: Collective, report: Report) -> Cause:

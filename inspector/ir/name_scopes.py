@@ -164,3 +164,37 @@ def _in_order(arguments: Sequence[Leaf], outputs: Sequence[Leaf]) -> Iterator[tu
         fits = [at for at in range(len(types) - len(wanted) + 1) if types[at : at + len(wanted)] == wanted]
         if len(wanted) > 1 and fits:
             yield from zip(flat[fits[0] : fits[0] + len(wanted)], leaves, strict=True)
+
+
+_PATH = re.compile(r"\w+\(")
+
+
+_MERGED = re.compile(r"(?P<before>(?:[^/]*+/)*?)\((?P<parts>.*)\)(?P<after>(?:/[^()]*+)?)", re.DOTALL)
+
+
+def last_components(op_name: str) -> tuple[str, ...]:
+    """The primitives that the paths end in."""
+    return tuple(part.rpartition("/")[2].rstrip(":") for part in merged_parts(op_name))
+
+
+def merged_parts(op_name: str) -> tuple[str, ...]:
+    """The names that were merged into one, each whole again; one that was not merged is itself the only part.
+
+    Of names in a row, `jit(f)/a/b;jit(f)/c;d`, a later one may leave out the path that it has in common with the first.
+    """
+    first, *others = split_path(op_name, ";") if is_path(op_name) else [op_name]
+    path = first.rpartition("/")[0]
+    whole = (each if is_path(each) or not path else f"{path}/{each}" for each in others)
+    return tuple(part for name in (first, *whole) for part in _factored_out(name))
+
+
+def _factored_out(name: str) -> tuple[str, ...]:
+    merged = _MERGED.fullmatch(name)
+    if merged is None:
+        return (name,)
+    return tuple(f"{merged['before']}{part}{merged['after']}" for part in split_path(merged["parts"], ":;"))
+
+
+def is_path(op_name: str) -> bool:
+    """Return whether a name is a path from the outermost function on, not an argument's, or the end of one."""
+    return _PATH.match(op_name) is not None

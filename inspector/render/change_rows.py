@@ -8,13 +8,12 @@ from dataclasses import replace
 
 from ...parsers.record import Record
 from ..capture.model import OutputSummary, Validation
-from ..diff.values import compare_validations
 from ..report.changes import Change, ChangeKind, Diff, Metric, OutputChange
 from ..units import grouped, known_sum, listed, plural
 from .collective_rows import SHORT_PASS
 from .diff_words import SIGNS, amount_text, axes_words, bytes_delta, differences, opcode_words, transfer_text
 from .table import Piece
-from .validation import MAX_OUTPUTS, validation_lines
+from .validation import MAX_OUTPUTS, compare_validations, validation_lines
 
 MAX_ROWS = 60
 """Rows of each table that are printed."""

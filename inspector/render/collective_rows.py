@@ -9,7 +9,6 @@ from ...parsers.record import Record
 from ..report import BoundaryOrigin, Collective, Report
 from ..report.position import CallSites, call_sites, with_call_site
 from ..report.spelled import argument_of, axes_text, executions_text, kind_text, source_text, types_text
-from ..shardings.collective_causes import causes_of
 from ..units import format_bytes, format_seconds, grouped, known_sum
 
 _STEP = r"(?:[/\[]|\.(?!(?:raw_)?value\b))"
@@ -128,7 +127,7 @@ def output_of(collective: Collective, report: Report) -> str:
     """The output that a collective without a line is there for: `output result['loss']`."""
     if collective.source.frame is not None:
         return ""
-    operations = (cause.operation for cause in causes_of(report.program, collective))
+    operations = (cause.operation for cause in report.on_demand.causes(collective))
     return next((str(each) for each in operations if isinstance(each, BoundaryOrigin)), "")
 
 

@@ -11,8 +11,8 @@ from ..capture.environment import interpreter_text
 from ..capture.model import PHASES, Capture, Execution, Subject, devices_text
 from ..report import Report
 from ..report.elements import unequal_copies
+from ..report.gradients import wrong_gradients
 from ..units import format_bytes, format_seconds, known_sum, listed, plural
-from ..values.gradients import wrong_gradients
 from .collective_rows import folded_names
 from .table import Cell, Piece
 from .tables.collectives import programs

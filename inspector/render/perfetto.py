@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..capture.output_file import OutputError
-from ..pipeline import timeline
 from ..report import Report
 from ..report.comparison import Comparison
 from ..report.spelled import transfer_text
@@ -49,7 +48,7 @@ def comparison_to_perfetto(comparison: Comparison) -> str:
 
 
 def _trace(reports: Iterable[Report]) -> str:
-    lines = [(found, report) for report in reports if (found := timeline(report.program)) is not None]
+    lines = [(found, report) for report in reports if (found := report.on_demand.timeline()) is not None]
     if not lines:
         raise OutputError(NO_TIMELINE)
     chips = ", ".join(dict.fromkeys(found.chip for found, _ in lines))

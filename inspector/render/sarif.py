@@ -15,7 +15,7 @@ from ..findings.rules import RULES
 from ..ir.program import Program
 from ..report import Edit, Finding, FindingPlace, Fix, Report, Severity, Suppression
 from ..report.edits import edited
-from ..trace_errors.failed import place_of
+from ..report.position import place_of
 from .finding_facts import facts, failure_text
 from .github import working_folder
 from .printable import printable

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 from ..ir.array_sharding import ArraySharding
-from ..shardings.placement import placement_of
+from ..ir.placement import placement_of
 from ..units import grouped
 
 MAX_CELLS = 24

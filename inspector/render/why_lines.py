@@ -19,10 +19,7 @@ from ..report import (
     Why,
 )
 from ..report.spelled import executions_text, types_text
-from ..shardings.collective_causes import causes_of
-from ..shardings.explained import why_axes
 from ..units import format_bytes
-from ..variance.entry_chain import entry_chains
 
 if TYPE_CHECKING:
     from ..report.changes import Transfer
@@ -95,7 +92,7 @@ def remedy_line(cause: CollectiveCause, report: Report) -> str:
 def _asked_by(axes: Iterable[NodeAxis], report: Report) -> str:
     """`data is from argument w1 dim 0 and argument x dim 0`: the origins of each axis, each once."""
     origins: dict[str, dict[str, None]] = {}
-    for each in why_axes(report.program, axes, most=0):
+    for each in report.on_demand.reasons(axes, 0):
         origins.setdefault(str(each.axis), {})[origin_text(each, report)] = None
     return ", ".join(f"{axis} is from {' and '.join(names)}" for axis, names in origins.items())
 
@@ -185,7 +182,7 @@ def _lines(collective: Collective, count: int, report: Report) -> Iterator[str]:
         yield f"  {frame.file}:{frame.line}, in {frame.function}{f': {text}' if text else ''}"
     elif collective.op_name:
         yield f"  for {collective.op_name}"
-    causes = causes_of(report.program, collective)
+    causes = report.on_demand.causes(collective)
     if collective.origin == "partitioner" and not causes and report.program.stage("sdy") is not None:
         yield "  cause not known"
     for cause in causes[:MAX_CAUSES]:
@@ -213,7 +210,7 @@ def entry_lines(report: Report, equation: str) -> Iterator[str]:
         ways: dict[tuple[str, ...], list[str]] = {}
         for entry in value.entered:
             place = entry.source.function_text(report.script)
-            way = [_step(each, report) for each in entry_chains(text).of(value, entry)]
+            way = [_step(each, report) for each in report.on_demand.way(value, entry)]
             ways.setdefault((f"by {entry.by}{f', {place}' if place else ''}", *way), []).append(entry.axis)
         for (by, *way), axes in ways.items():
             yield f"{', '.join(axes)} {'enters' if len(axes) == 1 else 'enter'} {by}"

@@ -23,7 +23,7 @@ from .findings import (
     Values,
 )
 from .position import Confidence, SourcePosition, file_and_line
-from .report import Report, StageSummary
+from .report import Report
 from .shardings import (
     AxisOrigin,
     BoundaryOrigin,
@@ -43,4 +43,5 @@ from .shardings import (
     ValueName,
     Why,
 )
+from .stage_summary import StageSummary
 from .values import AxisEntry, Divergence, HostTransfer, LiveValue, PeakMemory, ProbedValue, VariableVariance

@@ -30,3 +30,12 @@ class Comparison(Record, frozen=True):
     targets: tuple[str, ...]
     reports: tuple[Report, ...]
     rows: tuple[CauseRow, ...]
+
+
+COMPILED = "hlo"
+"""The stage that is compared: what runs."""
+
+
+def is_compiled(report: Report) -> bool:
+    """True if the program was compiled far enough for its collectives to be known."""
+    return report.capture.stage(COMPILED) is not None

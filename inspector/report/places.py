@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...parsers.record import Record
 from ...parsers.source import Frame, Span
 from . import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
-from .position import own_frame
+from .position import own_frame, starts_at
 
 
 class SourceLine(Record, frozen=True):
@@ -63,3 +63,9 @@ def equation_span(report: Report, equation: str) -> Span | None:
     text = report.program.jaxpr
     equations = () if text is None else text.equations
     return next((place.span for place in equations if place.id == equation), None)
+
+
+def collectives_of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
+    """The listed collectives from a line; those from lines that it calls come last."""
+    inside = [c for c in report.collectives if any(starts_at((one,), frame) for one in c.source.stack)]
+    return tuple(sorted(inside, key=lambda c: not starts_at(c.source.stack, frame)))

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ...parsers.record import Record
 from ...parsers.source import Frame
+from ..capture.model import Failure
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 """A file of an installed package, and that package."""
@@ -149,3 +150,15 @@ def with_call_site(sites: CallSites, position: SourcePosition, text: str, script
 def called_from(site: SourcePosition | None, text: str, script: str | None = None) -> str:
     """A text behind its call site, if it has one."""
     return ARROW.join(filter(None, (site.text(script) if site is not None else "", text)))
+
+
+def place_of(failure: Failure) -> SourcePosition:
+    """Return the position in the user's code at the failure."""
+    frames = (Frame(f.file, f.function, f.line, f.end_line, f.column, f.end_column) for f in failure.stack)
+    return SourcePosition(tuple(frames), "exact" if failure.stack else "none")
+
+
+def starts_at(stack: tuple[Frame, ...], frame: Frame | None) -> bool:
+    """Return whether the innermost frame, or the user's own frame, of a stack is on a line."""
+    ends = (stack[0], own_frame(stack)) if stack and frame is not None else ()
+    return any(each is not None and (each.file, each.line) == (frame.file, frame.line) for each in ends if frame)

@@ -10,34 +10,17 @@ from typing import ClassVar
 
 from msgspec import field
 
-from ...parsers.errors import Problem
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import MeshSyntax
-from ..capture.model import Capture, Dialect
+from ..capture.model import Capture
 from ..ir.program import Program
 from .collectives import Collective, UncountedCommunication
 from .communication import AxisUse, StrategyTotal
 from .cost import FunctionCost
 from .findings import Elsewhere, Explanation, Finding, PlacedMessage, Suppressed, Suppression
+from .on_demand import OnDemand
 from .shardings import ShardedValue
 from .values import Divergence, PeakMemory, ProbedValue, VariableVariance
-
-
-class StageSummary(Record, frozen=True):
-    """The size of one stage, how its operations are distributed, and what could not be read in it.
-
-    `collective_counts` are by kind.
-    """
-
-    name: str
-    dialect: Dialect
-    bytes: int
-    lines: int
-    instructions: int
-    opcodes: dict[str, int]
-    seconds: float | None
-    problems: tuple[Problem, ...] = ()
-    collective_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Report(Record, frozen=True):
@@ -45,9 +28,10 @@ class Report(Record, frozen=True):
 
     `most_sent` are the most bytes that one step sends on each device, None where a loop has no known bound.
     `shardings` are those at the borders: of arguments and outputs, at constraints and shard_maps. Those of all other
-    values, which may be very many, `shardings/table.py` gives. `thresholds` are those of rules that the user has set,
-    by id; `lists_implicit` is set where all implicit communication is wanted as findings; `idle` are suppressions that
-    suppress nothing. `elsewhere` is the cost on another target, where CPUs communicate for what only they do.
+    values, which may be very many, and what else is long to make, `on_demand` has. `thresholds` are those of rules that
+    the user has set, by id; `lists_implicit` is set where all implicit communication is wanted as findings; `idle` are
+    suppressions that suppress nothing. `elsewhere` is the cost on another target, where CPUs communicate for what only
+    they do.
     """
 
     as_html: ClassVar[Callable[[Report], str] | None] = None
@@ -75,6 +59,7 @@ class Report(Record, frozen=True):
     findings: tuple[Finding, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     idle: tuple[Suppression, ...] = ()
+    on_demand: OnDemand = OnDemand()
 
     @property
     def script(self) -> str | None:

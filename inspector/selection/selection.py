@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from ...parsers.source import Frame, Span
 from ..collectives.stage import collectives_of
-from ..correspondence.collectives import counterparts, equations_of, starts_at
+from ..correspondence.collectives import counterparts, equations_of
 from ..correspondence.evidence import Evidence
 from ..correspondence.numbers import equations_by_number, operations_at, spans_of_operations, tags_at
 from ..correspondence.positions import frames_at, spans_of
 from ..ir.stage import ParsedStage
 from ..report import Collective, Finding, Report, ShardedValue
-from ..report.places import Place, ProbePlace, Selection, SourceLine, StagePlace, equation_span
-from ..report.position import own_frame
+from ..report.places import Place, ProbePlace, Selection, SourceLine, StagePlace, collectives_of_line, equation_span
+from ..report.position import own_frame, starts_at
 from ..shardings.collective_causes import causes_of
 from ..shardings.conflicts import conflicts_of
 from ..shardings.explained import why
@@ -129,9 +129,3 @@ def _counterparts(report: Report, collective: Collective, stage: ParsedStage) ->
 def _first_known(stage: ParsedStage, stack: Iterable[Frame]) -> tuple[Span, ...]:
     """The places from the innermost line of a stack that the stage knows of."""
     return next(filter(None, (spans_of(stage, frame.file, frame.line) for frame in stack)), ())
-
-
-def collectives_of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
-    """The listed collectives from a line; those from lines that it calls come last."""
-    inside = [c for c in report.collectives if any(starts_at((one,), frame) for one in c.source.stack)]
-    return tuple(sorted(inside, key=lambda c: not starts_at(c.source.stack, frame)))

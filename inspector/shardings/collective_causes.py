@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 from ..catalog.spellings import PRIMITIVES
-from ..collectives.origin import last_components, merged_parts
 from ..correspondence.evidence import Evidence
 from ..correspondence.numbers import tag_of_location, tags_in
 from ..correspondence.rows import rows_by_tag, rows_of
@@ -18,6 +17,7 @@ from ..dataflow.meaning import SAME, does
 from ..dataflow.mlir import Dataflow, Node
 from ..ir.def_use import forward
 from ..ir.derived import derived
+from ..ir.name_scopes import last_components, merged_parts
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import (

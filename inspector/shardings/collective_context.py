@@ -19,12 +19,12 @@ from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF, SDY_REQUESTS
 from ..dataflow.mlir import Dataflow, Node
 from ..ir.array_sharding import ArraySharding
+from ..ir.placement import same
 from ..ir.program import Program
 from ..report import Collective, CollectiveCause, Confidence, Effect, MovedDimension, NodeAxis
 from .executed import is_permuted, kept_axes, takes_result
 from .explained import Wording, wording_of
 from .gradients import is_gradient
-from .placement import same
 from .sharded_dimensions import (
     DimensionUse,
     ShardedDimension,

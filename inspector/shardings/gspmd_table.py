@@ -25,13 +25,13 @@ from ..capture.model import Value
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.meshes import KeyedMeshes
+from ..ir.placement import ANONYMOUS
 from ..ir.program import Program
+from ..ir.sharding_spellings import as_gspmd, from_gspmd
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, array_type
 from ..report import Role, ShardedValue, SourcePosition
-from .placement import ANONYMOUS
 from .requested import Layout, layout_of, requested_sharding
-from .spelled import as_gspmd, from_gspmd
 
 STAGE = "hlo-before"
 SILENT = frozenset({"parameter", "tuple", "get-tuple-element", "constant", "bitcast"})

@@ -22,12 +22,12 @@ from ..correspondence.numbers import tag_of_location, tagged_lines
 from ..dataflow.mlir import Dataflow, Node
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
+from ..ir.placement import same
+from ..ir.sharding_spellings import from_gspmd
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, array_type, dtype_name
 from ..units import grouped
-from .placement import same
 from .recorded import array_sharding, sharding_at
-from .spelled import from_gspmd
 
 _INSTRUCTION = re.compile(
     rb"\s*+(?:ROOT )?+\S++ = (?P<type>[a-z]\w*+\[[\d,]*+\])\S* (?P<opcode>[\w-]+)\("

@@ -13,8 +13,8 @@ from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..catalog.spellings import SDY_REQUESTS
 from ..dataflow.mlir import Dataflow, Node
 from ..ir.array_sharding import ArraySharding
+from ..ir.sharding_spellings import from_sdy
 from ..report import NamedOperation, SourcePosition
-from .spelled import from_sdy
 
 _BY_ATTRIBUTE = SDY_REQUESTS | {"sdy.manual_computation"}
 

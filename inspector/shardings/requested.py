@@ -14,12 +14,12 @@ from ...parsers.source import Span
 from ..capture.model import Message, Value
 from ..ir.array_sharding import ArraySharding, merged
 from ..ir.meshes import KeyedMeshes
+from ..ir.placement import same
 from ..ir.program import Program
+from ..ir.sharding_spellings import from_spec, from_type
 from ..ir.types import ArrayType, held_text
 from ..report import PlacedMessage, Role, ShardedValue, SourcePosition
 from ..units import bytes_of
-from .placement import same
-from .spelled import from_spec, from_type
 
 
 def requested_sharding(

@@ -18,10 +18,10 @@ from ..catalog.spellings import SDY_REQUESTS
 from ..dataflow.mlir import Dataflow, Node
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
+from ..ir.sharding_spellings import from_sdy
 from ..ir.types import dtype_name
 from ..report import Collective
 from .recorded import sharding_at
-from .spelled import from_sdy
 from .why import overlap
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...parsers.record import Record
-from ...parsers.source import Frame
 from ..capture.model import Failure
 from ..findings.fixes.calls import imports, name_of, nodes_of
 from ..findings.fixes.edits import Placed
@@ -16,18 +15,13 @@ from ..ir.jaxpr import literal_in
 from ..ir.jaxpr_text import EquationPlace
 from ..ir.program import Program
 from ..report import Report, SourcePosition, StoryStep, VariableVariance
+from ..report.position import place_of
 
 MAX_SHOWN_STEPS = 8
 """Steps of a story that are told."""
 
 MAX_STEPS = 200
 """Equations through which a value is followed."""
-
-
-def place_of(failure: Failure) -> SourcePosition:
-    """Return the position in the user's code at the failure."""
-    frames = (Frame(f.file, f.function, f.line, f.end_line, f.column, f.end_column) for f in failure.stack)
-    return SourcePosition(tuple(frames), "exact" if failure.stack else "none")
 
 
 class Failed(Record, frozen=True):

@@ -205,7 +205,9 @@ def write_extract(capture: Capture, output: Output) -> ExitCode:
     if output.links:
         if output.format not in formats("links"):
             raise CaptureError(f"--links has the formats {', '.join(formats('links'))}")
-        write_rendered(renderer(output.format, "links")[1], program, output)
+        from shardscope.inspector.pipeline import links
+
+        write_rendered(renderer(output.format, "links")[1], links(program), output)
         return after_screen(capture)
     stage = program.stage(output.stage or "")
     if stage is not None:

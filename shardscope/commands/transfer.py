@@ -16,9 +16,9 @@ from shardscope.commands.capturing import mesh_of
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.protocol.blocks import by_receiver
 from shardscope.inspector.ir.array_sharding import ArraySharding
+from shardscope.inspector.ir.placement import pairs_of
+from shardscope.inspector.ir.sharding_spellings import from_spec
 from shardscope.inspector.ir.types import ArrayType, jax_type
-from shardscope.inspector.shardings.placement import pairs_of
-from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.inspector.units import format_bytes, plural
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from shardscope.inspector.capture.protocol.values import ComparedOutput, Validation
-from shardscope.inspector.diff.values import compare_validations
+from shardscope.inspector.render.validation import compare_validations
 
 
 def validation(*arrays: np.ndarray) -> Validation:

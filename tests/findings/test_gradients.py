@@ -16,7 +16,7 @@ from shardscope.inspector.capture.protocol.values import Derivative, Gradients
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.worker.probes import gradients
 from shardscope.inspector.pipeline import suspected as inspect
-from shardscope.inspector.values.gradients import wrong_gradients
+from shardscope.inspector.report.gradients import wrong_gradients
 
 from tests.findings.test_variants import PROGRAMS
 

@@ -11,10 +11,10 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.findings.fixes.constraints import _both
 from shardscope.inspector.findings.rule import Rule, finding, keep_whole
 from shardscope.inspector.findings.rules import RULES, rule_named
+from shardscope.inspector.ir.sharding_spellings import from_spec
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.explained import rule_text, rules_page
 from shardscope.inspector.report import FindingPlace, SourcePosition
-from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
 from shardscope.parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 

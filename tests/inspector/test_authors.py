@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.collectives.origin import merged_parts
-from shardscope.inspector.ir.name_scopes import keys_of_name, module_of_name, scopes
+from shardscope.inspector.ir.name_scopes import keys_of_name, merged_parts, module_of_name, scopes
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Collective
 

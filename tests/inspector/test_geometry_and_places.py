@@ -20,6 +20,8 @@ from shardscope.inspector.capture.model import Stage
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.catalog.spellings import KIND_OF, functions_of, primitives_of, similar_names
 from shardscope.inspector.check.budget import broken, parse_budget
+from shardscope.inspector.collectives.stage import collectives_of
+from shardscope.inspector.correspondence.collectives import counterparts
 from shardscope.inspector.cost.peak_memory import part_of
 from shardscope.inspector.diff.matching import match
 from shardscope.inspector.findings.fixes.edits import extent, keyword_changes
@@ -33,7 +35,7 @@ from shardscope.inspector.report import Finding, Report, SourcePosition
 from shardscope.inspector.report.changes import CollectiveSignature, Fingerprint, Operand, Place, Transfer
 from shardscope.inspector.report.places import StagePlace
 from shardscope.inspector.report.policy import Policy
-from shardscope.inspector.selection.selection import counterparts, linked
+from shardscope.inspector.selection.selection import linked
 from shardscope.parsers import parse
 from shardscope.parsers.errors import ParseError
 from shardscope.parsers.sharding_syntax.mesh import MAX_DEVICES, AxisRef, MeshSyntax
@@ -341,11 +343,13 @@ def test_counterparts_of_a_line_that_runs_four_times(tmp_path: Path) -> None:
     assert compiled is not None
     own = sorted((c for c in report.collectives if c.stage == "hlo"), key=lambda c: c.span.start)
     assert len(own) == 4
-    found = [counterparts(report, each, written) for each in own]
+    there = collectives_of(report.program, written)
+    found = [counterparts(compiled, each, written, there).found for each in own]
     assert [len(each) for each in found] == [1] * 4
     assert [each.span.start for (each,) in found] == sorted({each.span.start for (each,) in found})
     for each, (other,) in zip(own, found, strict=True):
-        assert counterparts(report, other, compiled) == (each,)
+        back = counterparts(written, other, compiled, collectives_of(report.program, compiled))
+        assert [one.span for one in back.found] == [each.span]
         inside = range(each.span.start, each.span.end)
         for offset in (inside[0], inside[len(inside) // 2], inside[-1]):
             place = linked(report, StagePlace("hlo", offset), written)

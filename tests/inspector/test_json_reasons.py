@@ -10,7 +10,6 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.events import Memory
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import ArrayType
-from shardscope.inspector.render.json import execution
 from shardscope.inspector.render.json import sharding as shapes
 from shardscope.inspector.render.json.execution import MAX_ALIVE, memory_of
 from shardscope.inspector.render.json.references import shaped
@@ -29,7 +28,7 @@ from shardscope.inspector.report import (
     ValueName,
     Why,
 )
-from shardscope.inspector.shardings import explained
+from shardscope.inspector.report.on_demand import OnDemand
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Frame, Span
 
@@ -88,28 +87,29 @@ def test_types_of_a_sharded_value(local: ArrayType | None) -> None:
     value = ShardedValue(
         "sdy", "constraint", "%a", "a", Span(0, 1), ArrayType("f32", (4,)), local, None, None, None, None, None, LINE
     )
-    found = sharding_of(value, Program(Capture()), explain=False)
+    found = sharding_of(value, Report(Program(Capture())), explain=False)
     assert (str(found.type), local and str(found.local_type), found.why) == ("f32[4]", local and "f32[2]", [])
 
 
 @pytest.mark.parametrize(("role", "most"), [("value", 1), ("argument", MAX_STEPS), ("constraint", MAX_STEPS)])
-def test_how_far_a_sharding_is_explained(role: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_far_a_sharding_is_explained(role: str, most: int) -> None:
     """Of a value inside the last step, which leads to a value that has the one before; of others the way."""
-    monkeypatch.setattr(explained, "why", lambda program, value, steps: (why(steps, 0),))
+    asked = OnDemand(why=lambda value, steps: (why(steps or 0, 0),))
+    report = Report(Program(Capture()), on_demand=asked)
     value = ShardedValue(
         "sdy", role, "%a", "a", Span(0, 1), ArrayType("f32", (4,)), None, None, None, None, None, None, LINE  # type: ignore[arg-type]
     )  # fmt: skip
-    (reason,) = sharding_of(value, Program(Capture()), explain=True).why
+    (reason,) = sharding_of(value, report, explain=True).why
     assert len(reason.value.steps) == most
-    assert sharding_of(value, Program(Capture()), explain=False).why == []
+    assert sharding_of(value, report, explain=False).why == []
 
 
 @pytest.mark.parametrize(
     ("details", "count"), [((), MAX_ALIVE), (("memory",), 9), (("values",), 9), (("times",), MAX_ALIVE)]
 )
-def test_values_at_the_peak(details: tuple[str, ...], count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_at_the_peak(details: tuple[str, ...], count: int) -> None:
     types = (None, ArrayType("f32", (4,)))
     alive = [LiveValue(f"v{number}", 9 - number, types[number % 2], "", "forward", LINE) for number in range(9)]
-    monkeypatch.setattr(execution, "alive_at_peak", lambda program: alive)
-    found = memory_of(Memory(), Report(Program(Capture())), details).alive
+    asked = OnDemand(alive_at_peak=lambda: tuple(alive))
+    found = memory_of(Memory(), Report(Program(Capture()), on_demand=asked), details).alive
     assert [(each.name, each.type) for each in found] == [(f"v{n}", ("", "f32[4]")[n % 2]) for n in range(count)]

@@ -136,6 +136,6 @@ def test_the_document_has_its_schema(combined: Capture) -> None:
     published = json.loads((Path(__file__).parents[2] / "docs" / "links.schema.json").read_text())
     assert published == links_json_schema()
     for name in ("combined", "faults.moved", "variants"):
-        Draft202012Validator(published).validate(json.loads(links_to_json(Program(kept.kept(name)))))
-    document = json.loads(links_to_json(Program(combined)))
+        Draft202012Validator(published).validate(json.loads(links_to_json(links(Program(kept.kept(name))))))
+    document = json.loads(links_to_json(links(Program(combined))))
     assert [part["part"] for part in document["parts"]] == [0, 1, 2]

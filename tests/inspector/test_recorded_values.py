@@ -14,7 +14,7 @@ from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import JaxType
 from shardscope.inspector.report import SourcePosition, VariableVariance
 from shardscope.inspector.report.elements import copies_differ, unequal_copies
-from shardscope.inspector.values.gradients import wrong_gradients
+from shardscope.inspector.report.gradients import wrong_gradients
 from shardscope.inspector.values.probed import divergences, place_probes
 from shardscope.parsers.source import Frame
 

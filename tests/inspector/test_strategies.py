@@ -15,10 +15,9 @@ import pytest
 from rich.console import Console
 from shardscope.inspector.capture.model import Capture, Stage, Value
 from shardscope.inspector.capture.spawn import Request, capture
-from shardscope.inspector.collectives.origin import merged_parts
 from shardscope.inspector.collectives.stage import in_one_tree
 from shardscope.inspector.communication.weights import like_results
-from shardscope.inspector.ir.name_scopes import module_of_name
+from shardscope.inspector.ir.name_scopes import merged_parts, module_of_name
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.modules import layers_in, module_names, without_layers
 from shardscope.inspector.render.tables.communication import communication

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.capture.protocol.values import Derivative, Gradients, Probe, Shard
 from shardscope.inspector.report.elements import copies_differ, unequal_copies
-from shardscope.inspector.values.gradients import wrong_gradients
+from shardscope.inspector.report.gradients import wrong_gradients
 
 
 def probe(shards: str, path: tuple[str, ...] = (), type: str = "f32[4]") -> Probe:

@@ -11,11 +11,11 @@ from ....parsers.mlir.sdy import DimensionSharding
 from ....parsers.sharding_syntax import gspmd
 from ...catalog.spellings import SDY_REQUESTS
 from ...ir.array_sharding import ArraySharding
+from ...ir.sharding_spellings import from_gspmd
 from ...report import Collective, CollectiveCause, ConstraintOrigin, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.collective_causes import causes_of
 from ...shardings.explained import why_axes, wording_of
 from ...shardings.recorded import sharding_at
-from ...shardings.spelled import from_gspmd
 from ...shardings.table import propagated
 from ..rule import MAX_ALTERNATIVES
 from .calls import call_at, call_to_leave_out, imports, name_of

@@ -11,11 +11,11 @@ from ....parsers.mlir.sdy import Sharding
 from ....parsers.mlir.types import TensorType
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...dataflow.mlir import Dataflow, Node
+from ...ir.sharding_spellings import from_sdy
 from ...ir.types import types_text
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Report
 from ...shardings.explained import wording_of
 from ...shardings.recorded import sharding_at
-from ...shardings.spelled import from_sdy
 from ...shardings.table import propagated
 from ..rule import Rule, advice, finding
 from ..support.compiled import compiled_to, in_hlo, saving

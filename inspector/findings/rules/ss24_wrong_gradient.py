@@ -17,7 +17,7 @@ from ...dataflow.jaxpr import At, JaxprFlow
 from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
-from ...values.gradients import WrongGradient, wrong_gradients
+from ...report.gradients import WrongGradient, wrong_gradients
 from ..fixes.calls import call_to_leave_out
 from ..fixes.edits import Edits, axes_text, keyword_changes, without_call
 from ..fixes.reductions import larger, smaller

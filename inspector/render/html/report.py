@@ -9,7 +9,6 @@ from ....parsers.source import Frame
 from ...capture.model import PHASES
 from ...report import Collective, Finding, Report
 from ...report.edits import diff_of
-from ...shardings.collective_causes import causes_of
 from ..finding_facts import fixes_shown, notes_text, verdict, where
 from ..overview import attention, in_order, nothing_sent, resources_text, subject_text
 from ..table import Detail, Table
@@ -132,7 +131,7 @@ def _collective(value: object, report: Report, drawn: Mapping[object, str], pref
     one = value[0] if isinstance(value, tuple) and value else None
     if not isinstance(one, Collective):
         return ""
-    parts = list(cause_flows(causes_of(report.program, one)[:MAX_CAUSES], report))
+    parts = list(cause_flows(report.on_demand.causes(one)[:MAX_CAUSES], report))
     parts.append(_excerpt(report, one.source.frame))
     parts.append(facts([("instruction", one.name), ("in", one.computation), ("op_name", one.op_name or "")]))
     if mesh_key(one) in drawn:

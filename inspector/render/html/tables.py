@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...report import CollectiveCause, Report, ShardedValue, Why
-from ...shardings.explained import why
 from ...units import plural
 from ..table import Cell, Column, Row, Table, plain_text
 from ..why_lines import cause_line, origin_text, remedy_line, step_text
@@ -94,7 +93,7 @@ def flows(value: object, report: Report) -> str:
     """The flow of each propagated axis of a value, and what else is known of it."""
     if not isinstance(value, ShardedValue):
         return ""
-    ways = [each for each in why(report.program, value) if each.steps]
+    ways = [each for each in report.on_demand.why(value, None) if each.steps]
     known = facts(
         [
             ("type", str(value.type)),

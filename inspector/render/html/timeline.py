@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...pipeline import timeline
 from ...report import Collective, Report
 from ...report.spelled import transfer_text
 from ...report.timeline import Activity, Timeline
@@ -41,7 +40,7 @@ class Bar:
 
 def timeline_section(report: Report, prefix: str, links: Mapping[Collective, str]) -> str:
     """The bars; empty for a device that there are no figures for. `links` are the anchors of collectives."""
-    found = timeline(report.program)
+    found = report.on_demand.timeline()
     if found is None or not found.activities or not found.total:
         return ""
     lanes = grouped((bar.lane, bar) for bar in _few(list(_bars(found, report, links)), found.total))

@@ -7,11 +7,8 @@ from typing import Literal
 from msgspec import Struct, field
 
 from ... import report
-from ...ir.program import Program
 from ...report import CollectiveCause
 from ...report import cost as estimates
-from ...shardings.collective_causes import causes_of
-from ...shardings.explained import why_axes
 from .references import Reference, Text, shaped
 from .shaped import SourceRef
 from .sharding import ReasonRef
@@ -175,9 +172,9 @@ MAX_CAUSES = 1
 """Causes of one collective, merged from several, without the section on collectives."""
 
 
-def collective_of(collective: report.Collective, program: Program, *, in_full: bool) -> Collective:
+def collective_of(collective: report.Collective, found: report.Report, *, in_full: bool) -> Collective:
     """A collective in its JSON shape."""
-    causes = causes_of(program, collective)
+    causes = found.on_demand.causes(collective)
     shown = causes if in_full else causes[:MAX_CAUSES]
     return shaped(
         Collective,
@@ -185,12 +182,14 @@ def collective_of(collective: report.Collective, program: Program, *, in_full: b
         parts=collective.parts if in_full else (),
         omitted_parts=None if in_full else len(collective.parts) or None,
         estimated_seconds=None if collective.estimate is None else collective.estimate.seconds,
-        causes=[_cause(cause, program, in_full=in_full) for cause in shown],
+        causes=[_cause(cause, found, in_full=in_full) for cause in shown],
         omitted_causes=len(causes) - len(shown) or None,
         pairs=collective.pairs or None,
     )
 
 
-def _cause(cause: CollectiveCause, program: Program, *, in_full: bool) -> Cause:
-    origins, against = (why_axes(program, axes) for axes in (cause.origins, cause.against if in_full else ()))
+def _cause(cause: CollectiveCause, found: report.Report, *, in_full: bool) -> Cause:
+    origins, against = (
+        found.on_demand.reasons(axes, None) for axes in (cause.origins, cause.against if in_full else ())
+    )
     return shaped(Cause, cause, value=str(cause.moved or ""), origins=origins, against=against)

@@ -12,7 +12,6 @@ from ... import report
 from ...capture import model
 from ...capture.protocol.trace import Place
 from ...capture.protocol.values import Gradients, Timing
-from ...cost.peak_memory import alive_at_peak
 from ...report import Report
 from ...report.elements import Element, shard_bits, shard_elements
 from .references import Text, shaped
@@ -253,7 +252,7 @@ def execution_of(found: Report, details: Collection[str]) -> Execution:
 
 def memory_of(memory: model.Memory, found: report.Report, details: Collection[str]) -> Memory:
     """The compiler's account in its JSON shape, with the largest values of the peak, or all of them."""
-    peak, alive = found.peak, alive_at_peak(found.program)
+    peak, alive = found.peak, found.on_demand.alive_at_peak()
     if not {"memory", "values"} & set(details):
         alive = alive[:MAX_ALIVE]
     return shaped(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from ... import report
-from ...ir.program import Program
-from ...pipeline import links
 from ...report.links import Evidence, LinkedPart
 from .references import Text
 from .shaped import encoded, schema_of
@@ -47,9 +46,9 @@ class Document(Struct, frozen=True):
     parts: list[Part]
 
 
-def links_to_json(program: Program) -> bytes:
+def links_to_json(parts: Sequence[LinkedPart]) -> bytes:
     """The document as UTF-8, with a newline at the end."""
-    return encoded(Document("shardscope.links/1", list(map(_part, links(program)))))
+    return encoded(Document("shardscope.links/1", list(map(_part, parts))))
 
 
 def _part(part: LinkedPart) -> Part:

@@ -10,10 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 from ... import report
 from ...capture.protocol.events import OtherProgram
 from ...diff.passes import pass_changes
-from ...pipeline import stage_summaries
 from ...report import comparison as targets
-from ...shardings.conflicts import conflicts
-from ...shardings.table import values
 from ..renderers import SECTIONS
 from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of
 from .diff import Change, change_of
@@ -146,7 +143,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
     # Arguments and outputs are listed as such, where they were captured.
     everywhere = explain or not (capture.arguments or capture.outputs)
     listed = [each for each in found.shardings if everywhere or each.role not in BOUNDARY or each.agrees is False]
-    listed += values(found.program) if every else ()
+    listed += found.on_demand.values() if every else ()
     return shaped(
         Report,
         found,
@@ -154,13 +151,13 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         details=sorted(details),
         subject=capture.subject,
         complete=capture.complete,
-        stages=[stage_of(each, in_full="stages" in details) for each in stage_summaries(found.program)],
+        stages=[stage_of(each, in_full="stages" in details) for each in found.on_demand.stage_summaries()],
         communication=_communication(found),
-        collectives=[collective_of(each, found.program, in_full=in_full) for each in found.collectives],
+        collectives=[collective_of(each, found, in_full=in_full) for each in found.collectives],
         arguments=values_of(capture.arguments, capture),
         outputs=values_of(capture.outputs, capture),
-        shardings=[sharding_of(value, found.program, explain=explain) for value in listed],
-        conflicts=conflicts(found.program) if explain else (),
+        shardings=[sharding_of(value, found, explain=explain) for value in listed],
+        conflicts=found.on_demand.conflicts() if explain else (),
         variance=[each for each in found.variance if every or "variance" in details or each.changes_axes],
         findings=[finding_of(each, in_full="findings" in details) for each in found.findings],
         suppressed=list(map(suppressed_of, found.suppressed)),

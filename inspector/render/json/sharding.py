@@ -11,8 +11,6 @@ from msgspec import Struct, field
 from ... import report
 from ...capture.model import Capture
 from ...capture.protocol import events
-from ...ir.program import Program
-from ...shardings import explained
 from .references import Reference, Text, shaped
 from .shaped import SourceRef, at
 
@@ -112,9 +110,9 @@ class Conflict(Struct, frozen=True):
     undecided: list[Side]
 
 
-def sharding_of(value: report.ShardedValue, program: Program, *, explain: bool) -> Sharding:
+def sharding_of(value: report.ShardedValue, found: report.Report, *, explain: bool) -> Sharding:
     """A sharded value in its JSON shape, with why it is sharded so if that is wanted."""
-    why = explained.why(program, value, 1 if value.role == "value" else MAX_STEPS) if explain else ()
+    why = found.on_demand.why(value, 1 if value.role == "value" else MAX_STEPS) if explain else ()
     return shaped(Sharding, value, why=why)
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from ....parsers.errors import Problem
 from ...capture.model import PHASES, Failure, Message, Value
 from ...ir.types import is_sharded_type
-from ...pipeline import stage_summaries
 from ...report import PlacedMessage, Report
 from ...units import format_bytes, format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Role, Row, Table, titled
@@ -154,7 +153,7 @@ def _details(value: object) -> Sequence[Detail]:
 def stages(report: Report) -> Table:
     """The stages that the capture reached."""
     rows = []
-    for stage in stage_summaries(report.program):
+    for stage in report.on_demand.stage_summaries():
         seconds = format_seconds(stage.seconds) if stage.seconds is not None else ""
         kinds = ", ".join(plural(count, kind) for kind, count in stage.collective_counts.items())
         rows.append(Row((stage.name, f"{stage.instructions:,}", format_bytes(stage.bytes), seconds, kinds), stage))

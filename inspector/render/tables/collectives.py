@@ -7,9 +7,7 @@ from collections.abc import Collection, Sequence
 
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...capture.model import STAGES
-from ...pipeline import communicating_stages
 from ...report import WRITTEN, Collective, Report, UncountedCommunication
-from ...shardings.collective_causes import causes_of
 from ...units import grouped, known_sum, plural
 from ..collective_rows import CollectiveRow, most_wire, rows_of, total_seconds, total_wire
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, share_cell, size_cell, time_cell, titled
@@ -34,7 +32,7 @@ def key_of(collective: Collective) -> Key:
 
 def programs(report: Report) -> list[str]:
     """The stages whose collectives are listed, the preferred one first."""
-    there = {stage.name for stage in communicating_stages(report.program)}
+    there = {stage.name for stage in report.on_demand.listed_stages()}
     partitioned = [name for name in reversed(STAGES) if name not in UNPARTITIONED]
     return [name for name in (*partitioned, *UNPARTITIONED) if STAGES[name].title and name in there]
 
@@ -175,7 +173,7 @@ def _what(rows: Sequence[CollectiveRow]) -> str:
 
 
 def _lines(collective: Collective, report: Report) -> tuple[str, ...]:
-    found = causes_of(report.program, collective)
+    found = report.on_demand.causes(collective)
     lines = []
     for cause in found[:2]:
         lines += [cause_line(cause, report), remedy_line(cause, report)]

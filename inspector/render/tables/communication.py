@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ...catalog.spellings import KIND_OF, Kind
-from ...collectives.origin import merged_parts
+from ...ir.name_scopes import merged_parts
 from ...report import Collective, Report, StrategyTotal, UncountedCommunication
 from ...report.communication import AxisUse
 from ...report.position import call_sites

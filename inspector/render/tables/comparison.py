@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...diff.targets import is_compiled
 from ...report import Report
 from ...report.changes import Diff
-from ...report.comparison import CauseRow, Comparison
+from ...report.comparison import CauseRow, Comparison, is_compiled
 from ...report.verdict import Verdict
 from ...units import format_bytes, format_seconds, plural
 from ..change_rows import MAX_ROWS, ChangeRow, amount_rows, change_rows, changes_one_by_one, value_rows

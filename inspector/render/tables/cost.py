@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...capture.model import Memory
-from ...cost.peak_memory import alive_at_peak
 from ...report import Collective, LiveValue, PeakMemory, Report
 from ...report.cost import Estimate, FunctionCost, Term
 from ...report.spelled import axes_text, kind_text
@@ -91,7 +90,7 @@ def memory(report: Report) -> Table:
     """Live values at the peak: those of one type from one line as one row."""
     account, peak = report.capture.memory, report.peak
     alike: dict[tuple[str, str, str, str], list[LiveValue]] = {}
-    alive = () if account is None else alive_at_peak(report.program)
+    alive = () if account is None else report.on_demand.alive_at_peak()
     for value in alive:
         place = value.source.text(report.script) or value.op_name or value.name
         where = " on the host" if value.on_host else " in VMEM" if value.in_vmem else ""

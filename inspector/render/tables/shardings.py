@@ -11,9 +11,6 @@ from ...capture.model import Value
 from ...report import Report, ShardedValue, VariableVariance
 from ...report.places import StagePlace, equation_span
 from ...report.position import NO_SITES, CallSites, call_sites, with_call_site
-from ...shardings.conflicts import conflicts
-from ...shardings.explained import why
-from ...shardings.table import values
 from ...units import format_bytes, grouped, plural
 from ..collective_rows import INDEX, common_name
 from ..table import Cell, Column, Piece, Row, Table, axes_cell, axis_piece, size_cell
@@ -137,13 +134,13 @@ def _under(
         why_line(found, name, report)
         for _, value, name in rows
         if value.role in ("argument", "output") and (value.requested is None or value.agrees is False)
-        for found in why(report.program, value)
+        for found in report.on_demand.why(value, None)
     ]
     yield from (Piece(line, "aside") for line in unasked[:chains])
     if more := len(unasked) - len(unasked[:chains]):
         yield Piece(f"and {plural(more, 'more reason')}", "aside")
     yield from (Piece(line, "aside") for line in islice(_replicated(report), MAX_REPLICATED))
-    distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in conflicts(report.program)))
+    distinct = list(dict.fromkeys(tuple(conflict_lines(each, report)) for each in report.on_demand.conflicts()))
     for lines in distinct[:disagreements]:
         yield from lines
     if more := len(distinct) - len(distinct[:disagreements]):
@@ -152,7 +149,7 @@ def _under(
 
 def _replicated(report: Report) -> Iterator[str]:
     """The values with most memory in copies, equal ones as one."""
-    by_size = grouped((size, value) for value in values(report.program) if (size := value.replicated_bytes))
+    by_size = grouped((size, value) for value in report.on_demand.values() if (size := value.replicated_bytes))
     for size in sorted(by_size, reverse=True):
         alike = Counter(f"{each.name}{_place(each, report)}, {each.type} as {each.spec}" for each in by_size[size])
         for text, count in alike.items():

@@ -7,7 +7,6 @@ from itertools import groupby
 
 from ....parsers.hlo import Instruction
 from ....parsers.record import Record
-from ...pipeline import timeline
 from ...report import Report
 from ...report.cost import FunctionCost
 from ...report.places import StagePlace
@@ -47,7 +46,7 @@ class Stretch(Record, frozen=True):
 
 def timeline_table(report: Report) -> Table:
     """One step: computing, the transfers beside it, and what of these is exposed; of a loop its first round."""
-    found = timeline(report.program)
+    found = report.on_demand.timeline()
     stretches = () if found is None else tuple(_stretches(found.activities, 0.0, 0))
     return Table(
         id="timeline",

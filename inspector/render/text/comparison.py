@@ -10,7 +10,6 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ...capture.model import Capture
-from ...collectives.stage import collectives_of
 from ...diff.surroundings import around as texts_around
 from ...ir.program import Program
 from ...report.changes import Change, Diff, Transfer
@@ -87,7 +86,7 @@ def _over(over: Broken, verdict: Verdict) -> list[RenderableType]:
 
 def _offences(transfers: Sequence[tuple[Transfer, int]], verdict: Verdict) -> Iterator[str]:
     stage = verdict.report.program.stage(verdict.found.stage)
-    collectives = () if stage is None else collectives_of(verdict.report.program, stage)
+    collectives = () if stage is None else verdict.report.on_demand.collectives(stage)
     return transfer_offences(transfers, verdict.found.stage, verdict.report, collectives)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
-from ...ir.program import Program
-from ...pipeline import links
+from ...report.links import LinkedPart
 from ..tables.links import links_table
 from .tables import table_section
 
 
-def print_links(program: Program, console: Console) -> None:
+def print_links(parts: Sequence[LinkedPart], console: Console) -> None:
     """Print a row for each part of each compiled collective."""
-    console.print(table_section(links_table(links(program)), in_full=True))
+    console.print(table_section(links_table(parts), in_full=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shardscope.inspector.ir.array_sharding import ArraySharding
-from shardscope.inspector.shardings.placement import placement_of
+from shardscope.inspector.ir.placement import placement_of
 
 Piece = tuple[tuple[int, int], ...]
 """A box of a global array: from and to, in each dimension."""

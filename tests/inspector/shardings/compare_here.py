@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 import oracle  # noqa: E402
 from jax._src.interpreters.mlir import make_ir_context  # noqa: E402
 from jaxlib.mlir import ir  # noqa: E402
-from shardscope.inspector.shardings.placement import placement_of  # noqa: E402
+from shardscope.inspector.ir.placement import placement_of  # noqa: E402
 from shardscope.inspector.shardings.requested import requested_sharding  # noqa: E402
 from shardscope.inspector.shardings.table import values  # noqa: E402
 

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.ir.array_sharding import ArraySharding, merged
-from shardscope.inspector.shardings.placement import placement_of, same
-from shardscope.inspector.shardings.spelled import as_gspmd, from_gspmd, from_sdy, from_spec, from_type
+from shardscope.inspector.ir.placement import placement_of, same
+from shardscope.inspector.ir.sharding_spellings import as_gspmd, from_gspmd, from_sdy, from_spec, from_type
 from shardscope.parsers.mlir.sdy import DimensionSharding
 from shardscope.parsers.mlir.sdy_parser import parse_sharding
 from shardscope.parsers.sharding_syntax import gspmd

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir.placement import same
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.shardings.placement import same
 from shardscope.inspector.shardings.requested import requested_sharding
 
 from tests.sweeps import sampled

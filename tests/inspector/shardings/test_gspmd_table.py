@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir.placement import same
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import array_type
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.shardings import shardings as shardings_table
-from shardscope.inspector.shardings.placement import same
 from shardscope.inspector.shardings.table import borders, values
 from shardscope.parsers.hlo.types import leaves
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.dataflow.mlir import Node
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.sharding_spellings import from_spec
 from shardscope.inspector.render.sharding_grid import grid_lines
 from shardscope.inspector.shardings.recorded import sharding_at
-from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.inspector.shardings.table import propagated
 from shardscope.inspector.shardings.why import BEFORE, Replay
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec

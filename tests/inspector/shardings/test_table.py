@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.ir.placement import placement_of, same
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.ir.sharding_spellings import from_gspmd, from_spec
 from shardscope.inspector.ir.types import array_type
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.shardings.placement import placement_of, same
 from shardscope.inspector.shardings.requested import agrees, requested_sharding
-from shardscope.inspector.shardings.spelled import from_gspmd, from_spec
 from shardscope.inspector.shardings.table import values
 from shardscope.parsers.hlo import ArrayShape, HloModule
 from shardscope.parsers.hlo.types import leaves

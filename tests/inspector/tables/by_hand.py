@@ -7,6 +7,7 @@ from typing import Any
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.ir.types import ArrayType
+from shardscope.inspector.pipeline import on_demand
 from shardscope.inspector.render.table import Table, plain_text
 from shardscope.inspector.report import (
     Collective,
@@ -59,8 +60,9 @@ def total(*members: Collective, **fields: Any) -> StrategyTotal:
 
 
 def report(**fields: Any) -> Report:
-    """A report of eight devices, of which only these fields are known."""
-    return Report(**{"program": Program(fields.pop("capture", Capture())), "partitions": 8, **fields})
+    """A report of eight devices, of which only these fields are known, and what is asked of analyses."""
+    program = Program(fields.pop("capture", Capture()))
+    return Report(**{"program": program, "partitions": 8, "on_demand": on_demand(program), **fields})
 
 
 def texts(table: Table) -> list[list[str]]:

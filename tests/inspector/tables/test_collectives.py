@@ -13,6 +13,7 @@ from shardscope.inspector.render.table import Table, amount_in, pieces
 from shardscope.inspector.render.tables.collectives import MAX_UNCOUNTED, causes, collectives, programs
 from shardscope.inspector.report import Collective, SourcePosition, UncountedCommunication
 from shardscope.inspector.report.cost import Estimate
+from shardscope.inspector.report.on_demand import OnDemand
 from shardscope.parsers.source import Source, Span
 
 from .by_hand import at, axes, collective, column, report, texts, total
@@ -200,7 +201,7 @@ def test_why_inserted_collectives_are_there(monkeypatch: pytest.MonkeyPatch) -> 
     """Only those of what runs that the source does not write; those with one reason together, the largest sum first."""
     module = import_module(collectives.__module__)
     reasons = {7: "A", 8: "AB", 9: "ABC", 10: "ABCD", 11: "", 12: "C"}
-    monkeypatch.setattr(module, "causes_of", lambda _, each: reasons[each.source.line])
+    asked = OnDemand(causes=lambda each: reasons[each.source.line])  # type: ignore[index, arg-type, return-value]
     monkeypatch.setattr(module, "cause_line", lambda cause, _: f"because of {cause}")
     monkeypatch.setattr(module, "remedy_line", lambda cause, _: "" if cause == "C" else "do this")
 
@@ -220,7 +221,7 @@ def test_why_inserted_collectives_are_there(monkeypatch: pytest.MonkeyPatch) -> 
         inserted(12, origin="user"),
         inserted(12, origin="autodiff"),
     )
-    table = causes(report(collectives=listed))
+    table = causes(report(collectives=listed, on_demand=asked))
     both = "because of A\ndo this\nbecause of B"
     assert texts(table) == [
         ["all-reduce tp ", both],
@@ -230,7 +231,7 @@ def test_why_inserted_collectives_are_there(monkeypatch: pytest.MonkeyPatch) -> 
         ["all-reduce tp ", "because of C"],
     ]
     assert table.heading
-    assert causes(report(collectives=listed[-3:])).heading == ""
+    assert causes(report(collectives=listed[-3:], on_demand=asked)).heading == ""
 
 
 def test_one_collective_alone_is_not_unfolded() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from shardscope.inspector.render.table import Table, plain_text
 from shardscope.inspector.render.tables.cost import cost, memory, term_text
 from shardscope.inspector.report import HostTransfer, LiveValue, PeakMemory, SourcePosition
 from shardscope.inspector.report.cost import Estimate, Term
+from shardscope.inspector.report.on_demand import OnDemand
 from shardscope.inspector.targets.chips import Figure
 
 from .by_hand import at, collective, of_step, report, texts
@@ -80,16 +80,14 @@ def alive(name: str, size: int, line: int = 0, **fields: Any) -> LiveValue:
     return LiveValue(name, size, **{**known, "source": source, **fields})
 
 
-def memory_of(monkeypatch: pytest.MonkeyPatch, *values: LiveValue, **fields: Any) -> Table:
-    monkeypatch.setattr(import_module(cost.__module__), "alive_at_peak", lambda _: values)
+def memory_of(*values: LiveValue, **fields: Any) -> Table:
     account = fields.pop("account", Memory(arguments=8, temporaries=4, aliased=2, code=0))
-    return memory(report(capture=Capture(memory=account), **fields))
+    return memory(report(capture=Capture(memory=account), on_demand=OnDemand(alive_at_peak=lambda: values), **fields))
 
 
-def test_what_is_alive_at_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_alive_at_the_peak() -> None:
     """Values of one type from one line together, the largest sum first; by line, operation or name."""
     table = memory_of(
-        monkeypatch,
         alive("a", 8, 7),
         alive("b", 9, 7, on_host=True),
         alive("c", 8, 7),
@@ -107,29 +105,29 @@ def test_what_is_alive_at_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.heading == "Memory per device"
 
 
-def test_the_parts_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parts_of_the_memory() -> None:
     """The compiler's account, with the host's memory and the copies there; empty parts are left out."""
     there = (
         HostTransfer("t", "to host", F32, 8, 1, at(7)),
         HostTransfer("u", "from host", F32, None, 3, SourcePosition()),
         HostTransfer("v", "to host", F32, 8, None, at(7)),
     )
-    assert memory_of(monkeypatch).above == ("arguments 8 B · temporaries 4 B · aliased -2 B",)
-    assert memory_of(monkeypatch, peak=PeakMemory(0, None)).above == memory_of(monkeypatch).above
+    assert memory_of().above == ("arguments 8 B · temporaries 4 B · aliased -2 B",)
+    assert memory_of(peak=PeakMemory(0, None)).above == memory_of().above
     account = "arguments 8 B · temporaries 4 B · aliased -2 B · total 10 B"
-    assert memory_of(monkeypatch, peak=PeakMemory(10, None, host=0)).above == (account,)
-    assert memory_of(monkeypatch, peak=PeakMemory(10, None, 0, 6, there)).above == (
+    assert memory_of(peak=PeakMemory(10, None, host=0)).above == (account,)
+    assert memory_of(peak=PeakMemory(10, None, 0, 6, there)).above == (
         f"{account} · peak 0 B",
         "host memory 6 B",
         "copied to host: 8 B, f32[2] (model.py:7)",
         "copied from host: ? × 3, f32[2] (u)",
         "copied to host: 8 B × ?, f32[2] (model.py:7)",
     )
-    assert memory_of(monkeypatch, account=Memory()).above == ("not reported by the compiler",)
+    assert memory_of(account=Memory()).above == ("not reported by the compiler",)
     nothing = memory(report())
     assert (nothing.above, nothing.heading) == ((), "")
     assert nothing.empty_text
-    assert not memory_of(monkeypatch).empty_text
+    assert not memory_of().empty_text
 
 
 @pytest.mark.parametrize(
@@ -141,9 +139,9 @@ def test_the_parts_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         ([alive("a", 6), alive("b", 5, type=None)], False),
     ],
 )
-def test_values_that_share_memory(monkeypatch: pytest.MonkeyPatch, values: list[LiveValue], said: bool) -> None:
+def test_values_that_share_memory(values: list[LiveValue], said: bool) -> None:
     """What is alive takes more than there is only where values share buffers; said where all types are known."""
-    above = memory_of(monkeypatch, *values, peak=PeakMemory(10, None)).above
+    above = memory_of(*values, peak=PeakMemory(10, None)).above
     assert [plain_text(line).startswith("the values alive at the peak are 11 B together") for line in above[1:]] == [
         True
     ] * said
@@ -159,6 +157,6 @@ def test_values_that_share_memory(monkeypatch: pytest.MonkeyPatch, values: list[
         (501, 500, ": DOES NOT FIT, 501 B of 500 B (100%)"),
     ],
 )
-def test_whether_it_fits(monkeypatch: pytest.MonkeyPatch, size: int, capacity: int | None, said: str) -> None:
-    heading = memory_of(monkeypatch, peak=PeakMemory(size, capacity)).heading
+def test_whether_it_fits(size: int, capacity: int | None, said: str) -> None:
+    heading = memory_of(peak=PeakMemory(size, capacity)).heading
     assert heading == f"Memory per device{said}"

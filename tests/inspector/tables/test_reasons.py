@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardscope.inspector.render import why_lines
 from shardscope.inspector.render.why_lines import (
     BY,
     MAX_CAUSES,
@@ -34,6 +33,7 @@ from shardscope.inspector.report import (
     ValueName,
     Why,
 )
+from shardscope.inspector.report.on_demand import OnDemand
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Frame, Span
 
@@ -169,22 +169,24 @@ def test_causes(found: CollectiveCause, text: str) -> None:
         (cause("own", origins=()), ""),
     ],
 )
-def test_remedies(monkeypatch: pytest.MonkeyPatch, found: CollectiveCause, text: str) -> None:
+def test_remedies(found: CollectiveCause, text: str) -> None:
     """Each axis with its origins, each once."""
 
-    def reasons(_: object, wanted: Any, most: int) -> list[Why]:
+    def reasons(wanted: Any, most: int | None) -> tuple[Why, ...]:
         assert most == 0  # only the origins are named
         named = {(): [], (1,): [("x", "A"), ("y", "A"), ("x", "B"), ("x", "A")], (2,): [("x", "C")]}[wanted]
-        return [Why(AxisRef(axis), 0, origin, SourcePosition(), VALUE, ()) for axis, origin in named]  # type: ignore[arg-type]
+        return tuple(Why(AxisRef(axis), 0, origin, SourcePosition(), VALUE, ()) for axis, origin in named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(why_lines, "why_axes", reasons)
-    assert remedy_line(found, report()) == text.replace("CUT", "x is from A and B, y is from A")
+    assert remedy_line(found, report(on_demand=OnDemand(reasons=reasons))) == text.replace(
+        "CUT", "x is from A and B, y is from A"
+    )
 
 
-def told(monkeypatch: pytest.MonkeyPatch, *fields: dict[str, Any], causes: int = 0, count: int = 1) -> list[str]:
-    monkeypatch.setattr(why_lines, "causes_of", lambda *_: [cause("own", moved=None)] * causes)
-    monkeypatch.setattr(why_lines, "why_axes", lambda *_, **__: [why()] * bool(causes > 1))
-    return [*offences([(collective(**each), count) for each in fields], report())]
+def told(*fields: dict[str, Any], causes: int = 0, count: int = 1) -> list[str]:
+    asked = OnDemand(
+        causes=lambda _: (cause("own", moved=None),) * causes, reasons=lambda *_: (why(),) * bool(causes > 1)
+    )
+    return [*offences([(collective(**each), count) for each in fields], report(on_demand=asked))]
 
 
 @pytest.mark.parametrize(
@@ -207,36 +209,34 @@ def told(monkeypatch: pytest.MonkeyPatch, *fields: dict[str, Any], causes: int =
         ({"origin": "partitioner"}, 1, f"all-reduce over tp, , 48 B sent per device, {BY['partitioner']}"),
     ],
 )
-def test_collectives_that_are_not_allowed(
-    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], count: int, text: str
-) -> None:
-    assert told(monkeypatch, fields, count=count) == [text]
+def test_collectives_that_are_not_allowed(fields: dict[str, Any], count: int, text: str) -> None:
+    assert told(fields, count=count) == [text]
 
 
 @pytest.mark.parametrize("count", [MAX_COLLECTIVES, MAX_COLLECTIVES + 1, MAX_COLLECTIVES + 3])
-def test_many_collectives(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    lines = told(monkeypatch, *[{}] * count)
+def test_many_collectives(count: int) -> None:
+    lines = told(*[{}] * count)
     more = [f"and {count - MAX_COLLECTIVES} more"] if count > MAX_COLLECTIVES else []
     assert lines[MAX_COLLECTIVES:] == more
 
 
-def test_why_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_they_are_there() -> None:
     """The operation, and what would do without; of many the first."""
-    (_, operation) = told(monkeypatch, {"op_name": "jit(f)/dot"})
+    (_, operation) = told({"op_name": "jit(f)/dot"})
     assert operation == "  for jit(f)/dot"
-    (_, because) = told(monkeypatch, {}, causes=1)
+    (_, because) = told({}, causes=1)
     assert because.startswith("  because dot_general (model.py:7): partitioned without")
-    many = told(monkeypatch, {}, causes=MAX_CAUSES + 1)
+    many = told({}, causes=MAX_CAUSES + 1)
     assert len(many) == 1 + 2 * MAX_CAUSES
     assert many[2].startswith("  to choose how it is partitioned")
 
 
 @pytest.mark.parametrize(("line", "text"), [(0, ""), (1, ": first = 1"), (2, ": second = 2"), (3, ""), (4, "")])
-def test_the_line_of_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: int, text: str) -> None:
+def test_the_line_of_the_file(tmp_path: Path, line: int, text: str) -> None:
     """Where it has one: a file may have become shorter."""
     path = tmp_path / "model.py"
     path.write_text("first = 1\n  second = 2\n")
     source = SourcePosition.exact((Frame(str(path), "step", line),))
-    assert told(monkeypatch, {"source": source})[1:] == [f"  {path}:{line}, in step{text}"]
-    (_, gone) = told(monkeypatch, {"source": SourcePosition.exact((Frame(str(tmp_path / "no.py"), "step", 1),))})
+    assert told({"source": source})[1:] == [f"  {path}:{line}, in step{text}"]
+    (_, gone) = told({"source": SourcePosition.exact((Frame(str(tmp_path / "no.py"), "step", 1),))})
     assert gone.endswith("no.py:1, in step")

@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 import pytest
+from shardscope.inspector.ir.sharding_spellings import from_spec
 from shardscope.inspector.render.sharding_grid import MAX_CELLS, MAX_DEVICES, MAX_GRIDS, grid_lines
-from shardscope.inspector.shardings.spelled import from_spec
 from shardscope.parsers.sharding_syntax.jax_arrays import parse_spec
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 

@@ -20,8 +20,10 @@ from shardscope.inspector.render.tables.shardings import (
     variance,
 )
 from shardscope.inspector.report import AxisEntry, ShardedValue, SourcePosition, VariableVariance
+from shardscope.inspector.report.on_demand import OnDemand
 from shardscope.parsers.source import Source
 
+from . import by_hand
 from .by_hand import at, column, report, sharded, texts
 
 MODULE = import_module(shardings.__module__)
@@ -32,11 +34,14 @@ def below(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Sets what the analyses say: reasons by value, conflicts, and the values inside."""
 
     def said(reasons: int = 0, conflicts: int = 0, values: tuple[ShardedValue, ...] = ()) -> None:
-        monkeypatch.setattr(MODULE, "why", lambda _, value: [f"reason {n} of {value.name}" for n in range(reasons)])
+        asked = OnDemand(
+            why=lambda value, _: tuple(f"reason {n} of {value.name}" for n in range(reasons)),  # type: ignore[arg-type, misc]
+            conflicts=lambda: (*range(conflicts), *range(conflicts)),  # type: ignore[arg-type, return-value]
+            values=lambda: values,
+        )
+        monkeypatch.setattr(by_hand, "on_demand", lambda _: asked)
         monkeypatch.setattr(MODULE, "why_line", lambda found, name, _: f"{name}: {found}")
-        monkeypatch.setattr(MODULE, "conflicts", lambda _: [*range(conflicts), *range(conflicts)])
         monkeypatch.setattr(MODULE, "conflict_lines", lambda each, _: [f"conflict {each}"])
-        monkeypatch.setattr(MODULE, "values", lambda _: values)
 
     said()
     return said

@@ -14,8 +14,8 @@ from ...parsers.mlir.sdy import Sharding as SdySharding
 from ...parsers.sharding_syntax import gspmd
 from ...parsers.sharding_syntax.jax_arrays import ArrayType, PartitionSpec
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
-from ..ir.array_sharding import ArraySharding, merged
-from ..ir.meshes import partitions_of
+from .array_sharding import ArraySharding, merged
+from .meshes import partitions_of
 from .placement import ANONYMOUS, axes_of_tiles, indices
 
 

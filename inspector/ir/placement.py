@@ -9,9 +9,9 @@ from functools import lru_cache
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ..capture.protocol.blocks import Block, received
-from ..ir.array_sharding import ArraySharding, merged
-from ..ir.meshes import partitions_of
-from ..ir.types import ArrayType
+from .array_sharding import ArraySharding, merged
+from .meshes import partitions_of
+from .types import ArrayType
 
 
 class Placement(Record, frozen=True):
