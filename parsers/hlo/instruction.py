@@ -34,7 +34,8 @@ Row = tuple[bytes, bytes, bytes, bytes]
 _ROOT = re.compile(rb"ROOT(?![A-Za-z0-9_.\-])")
 _PLAIN_OPERANDS = re.compile(rf"\((?:%({NAME}(?:, %{NAME})*+))?+\)".encode(), re.ASCII)
 _ELEMENT = re.compile(rf"\(%{NAME}\), index=(\d+)(?![^,\n])".encode(), re.ASCII)
-_PLAIN_LITERAL = re.compile(rb"\(([A-Za-z0-9.+-]*)\)", re.ASCII)
+_PLAIN_LITERAL = re.compile(rb"\(([A-Za-z0-9.+-]*|\{[A-Za-z0-9.+{}, -]*+\})\)", re.ASCII)
+_PLAIN_FUSION = re.compile(rf"\((?:%{NAME}(?:, %{NAME})*+)?+\), kind=\w++, calls=%?({NAME})(?=,|\n)".encode(), re.ASCII)
 
 
 class Instruction:
@@ -141,6 +142,9 @@ class Instruction:
     @property
     def references(self) -> tuple[Operand, ...]:
         """Its operands, including those that are one element of an instruction's result."""
+        plain = self.plain_operands
+        if plain is not None:
+            return tuple(map(Operand, plain))
         return self.call.operands if self._has_operands else ()
 
     @property
@@ -224,6 +228,10 @@ class Instruction:
     @property
     def callees(self) -> Mapping[str, tuple[str, ...]]:
         """The names of the computations it calls, by attribute."""
+        if self.opcode == "fusion" and self._call is None and isinstance(self._row, re.Match):
+            found = _PLAIN_FUSION.match(self._source.data, self._row.end(3), self._end)
+            if found is not None:
+                return {"calls": (found[1].decode(),)}
         call = self.call
         return {key: call.computations(key) for key in CALLING if key in call.attributes}
 
