@@ -96,11 +96,11 @@ def load_kept(name: str) -> Report:
 def test_long_ways_are_shortened_in_the_middle(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     report = load_kept("manual")
     value = next(each for each in report.variance if each.entered)
-    monkeypatch.setattr(why_lines, "entry_chains", lambda text: SimpleNamespace(of=lambda value, entry: [0] * length))
+    asked = SimpleNamespace(way=lambda value, entry: [0] * length)
     steps = itertools.count()
     monkeypatch.setattr(why_lines, "_step", lambda each, report: f"step {next(steps)}")
     one = replace(value, entered=value.entered[:1], left=())
-    report = SimpleNamespace(program=report.program, variance=[one], script=None)
+    report = SimpleNamespace(program=report.program, variance=[one], script=None, on_demand=asked)
     _, *lines = why_lines.entry_lines(report, value.equation)  # type: ignore[arg-type]
     whole = [f"step {number}" for number in range(length)]
     assert lines == (whole if length <= 24 else [*whole[:12], f"  … {length - 24} more", *whole[-12:]])
