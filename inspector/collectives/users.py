@@ -212,7 +212,6 @@ def _requests(stablehlo: ParsedStage) -> frozenset[int]:
 MAX_PIECE_STEPS = 4
 """Steps from the vector to its pieces: the done half of an asynchronous collective, the slice, the reshape."""
 
-RESHAPES = ("bitcast", "reshape")
 CUTS = ("fusion", "slice")
 
 
@@ -237,7 +236,7 @@ def _pieces(computation: Computation, members: list[Instruction]) -> dict[Instru
         users = uses.users_of(reached)
         farther: dict[str, tuple[Instruction, Instruction]] = {}
         for name, (member, instruction) in reached.items():
-            shaped = [user for user in users[name] if user.opcode in RESHAPES and user.frames]
+            shaped = [user for user in users[name] if does(user.opcode) is Does.RESHAPE and user.frames]
             found[member] += shaped
             onward = [user for user in users[name] if not user.frames]
             farther |= {user.name: (member, user) for user in onward}

@@ -190,8 +190,6 @@ MAX_VALUES = 1_000
 SCALED = SAME | Does.SCALE | Does.SLICE
 """Operations that hand on a sum, scaled or masked, or of which each device keeps its own block."""
 
-SUMS = ("all-reduce", "all-reduce-start", "reduce-scatter")
-
 
 def gradients_of(flow: ValueFlow, sums: Iterable[Place]) -> Mapping[Place, Place]:
     """Return for each result of a sum the first one that is a part of the same gradient.
@@ -219,7 +217,7 @@ def _additions(flow: ValueFlow, start: Place) -> Iterator[Instruction | Place]:
     reach = forward(flow.flow, flow.values(start), SCALED | Does.ADD | Does.PLACE, keeps=_keeps, limit=MAX_VALUES)
     yield from (use.instruction for use in reach.steps if flow.flow.does(use) & (Does.ADD | Does.PLACE))
     for use in reach.ends:
-        if use.instruction.opcode in SUMS:
+        if does(use.instruction.opcode) is Does.SUM:
             yield Place(use.instruction, use.position if len(use.instruction.operands) > 1 else None)
 
 

@@ -12,6 +12,7 @@ from ...parsers.hlo.types import HloType, leaves, parse_layout
 from ...parsers.record import Record
 from ..catalog.custom_calls import LOCAL
 from ..catalog.spellings import CUSTOM_CALLS
+from ..dataflow.meaning import Does, does
 from ..ir.types import size
 from .matmul import matmul_flops
 
@@ -23,8 +24,8 @@ FREE = frozenset(
 )  # fmt: skip
 """Opcodes that move nothing by themselves."""
 
-SLICING = frozenset({"dynamic-slice", "slice", "gather"})
-"""Opcodes that read only as much of their first operand as they give."""
+SLICING = Does.SLICE | Does.LOOKUP
+"""Classes of operations that read only as much of their first operand as they give."""
 
 ELSEWHERE = frozenset({1, 2, 3, 4, 5, 6})
 """Memory spaces of a TPU that are not its HBM: vector, scalar, common (of v4), and synchronization memory, the host's,
@@ -69,7 +70,7 @@ class Workload:
 
     def _moved(self, instruction: Instruction, operands: Sequence[HloType | None]) -> int:
         result = self._bytes(instruction.type)
-        if instruction.opcode in SLICING:
+        if does(instruction.opcode) in SLICING:
             return 2 * result
         if instruction.opcode == "dynamic-update-slice" and len(operands) > 1:
             return 2 * self._bytes(operands[1])
@@ -142,7 +143,7 @@ class _Fused:
             inner = self._inner_read(user, name)
             if inner is not None:
                 total += inner
-            elif user.opcode in SLICING and user.operands[:1] == (name,) and user.operands.count(name) == 1:
+            elif does(user.opcode) in SLICING and user.operands[:1] == (name,) and user.operands.count(name) == 1:
                 total += size((user.type,)) or 0
             elif user.opcode == "dynamic-update-slice" and user.operands[:1] == (name,):
                 total += 0

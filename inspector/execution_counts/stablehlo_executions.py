@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import Block, MlirModule, Operation, function_around
+from ..dataflow.meaning import Does, does
 from ..units import known_sum
 from .execution import MIRRORED, ONCE, UNKNOWN, Execution, callers_first, count
 
@@ -151,7 +152,7 @@ def _step(argument: str, index: int, operations: tuple[Operation, ...]) -> int |
         return None
     result = operations[-1].operands[index]
     added = next((each for each in operations if result in each.results), None)
-    if added is None or added.name not in ("stablehlo.add", "stablehlo.subtract") or argument not in added.operands:
+    if added is None or does(added.name) is not Does.ADD or argument not in added.operands:
         return None
     sign = 1 if added.name == "stablehlo.add" else -1
     if sign < 0 and added.operands[0] != argument:
