@@ -77,8 +77,8 @@ TRIED: Counter[str] = Counter()
 _judged = lab.judged
 
 
-def _counted(before: Report, after: Report, *more: Any) -> Experiment:
-    done = _judged(before, after, *more)
+def _counted(before: Report, *more: Any) -> Experiment:
+    done = _judged(before, *more)
     found = more[-1]
     TRIED.update({found.rule: 1, f"{found.rule} helped": int(done.helps)} if isinstance(found, Finding) else {})
     return done

@@ -316,19 +316,19 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 18_910,
+    "inspector/capture": 18_950,
     "inspector/catalog": 490,
     "inspector/check": 250,
     "inspector/collectives": 2000,
-    "inspector/communication": 803,
+    "inspector/communication": 815,
     "inspector/cost": 1650,
     "inspector/correspondence": 855,
     "inspector/dataflow": 2085,
     "inspector/diff": 1400,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 2205,
-    "inspector/findings": 8385,
+    "inspector/experiments": 2560,
+    "inspector/findings": 8445,
     "inspector/ir": 1906,
     "inspector/render": 8745,
     "inspector/report": 2587,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -10,7 +9,7 @@ from typing import Literal
 from ..capture.model import UPDATED
 from ..catalog.spellings import PARAMETERS, place_of_parameters
 from ..collectives.context import context_of
-from ..ir.name_scopes import steps_of
+from ..ir.name_scopes import Leaf, keys_of_name
 from ..ir.program import Program
 from ..ir.types import jax_type
 from ..report import ShardedValue, StrategyTotal
@@ -18,9 +17,6 @@ from ..report.communication import AxisUse, Part, Run, Strategy
 from .weights import weights_of
 
 Kind = Literal["parameters", "optimizer state", "data"]
-
-_CONTAINER = re.compile(rf"(?:(?:\.|\[')(?:{'|'.join(PARAMETERS)})(?:'\]|(?=[.\[])|$))+")
-"""Place of the parameters in a state: `.params` of `state.params['w']`."""
 
 MOST = 0.5
 """Share of the bytes over an axis that shards batch and parameters from which it is used for these."""
@@ -61,21 +57,38 @@ def argument_kinds(
     trained, trains = weights_of(program), context_of(program).differentiated
     returned = {jax_type(value.type) for value in program.capture.outputs}
     held = {value.path.removeprefix(UPDATED) for value in program.capture.outputs if value.path.startswith(UPDATED)}
+    frozen = _frozen([each for each in arguments if each.name not in trained | held])
     known: dict[tuple[object, ...], tuple[int, ShardedValue]] = {}
-    paths = {each.name: tuple(steps_of(each.name)) for each in arguments}
+    paths = {each.name: keys_of_name(each.name)[1:] for each in arguments}
     for each in sorted(arguments, key=lambda each: place_of_parameters(each.name)):
         steps = paths[each.name]
         if not trains:
             yield "parameters" if steps and each.type not in returned else "data", each, None
             continue
         if each.name not in trained | held:
-            yield "data", each, None
+            yield "parameters" if each.name in frozen else "data", each, None
             continue
         # Moments have the path of their parameter in its container behind their own, and come after it.
         ends = ((each.type, *steps[start:]) for start in range(len(steps) + 1))
         parameter = min((known[end] for end in ends if end in known), key=lambda found: found[0], default=None)
-        known.setdefault((each.type, *steps_of(_CONTAINER.sub("", "".join(steps)))), (len(known), each))
+        known.setdefault((each.type, *(key for key in steps if key not in PARAMETERS)), (len(known), each))
         yield ("parameters", each, None) if parameter is None else ("optimizer state", each, parameter[1])
+
+
+def _frozen(arguments: Sequence[ShardedValue]) -> set[str]:
+    """The arguments in trees whose matrices have different first dimensions: no batch has that."""
+    trees: dict[str, list[ShardedValue]] = {}
+    for each in arguments:
+        trees.setdefault(Leaf(each.name, "").root, []).append(each)
+    sizes = {
+        root: {
+            shape[0]
+            for each in tree
+            if len(shape := each.type.shape or ()) > 1 and each.type.dtype.startswith(("f", "bf"))
+        }
+        for root, tree in trees.items()
+    }
+    return {each.name for root, tree in trees.items() if len(sizes[root]) > 1 for each in tree}
 
 
 def _use(

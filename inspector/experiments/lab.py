@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from ..capture.model import PHASES, Capture, Execution
 from ..capture.protocol.request import Request
@@ -17,7 +18,7 @@ from ..findings.fixes.edits import Edits, overlap
 from ..findings.rules import rule_named
 from ..findings.settled import settled
 from ..pipeline import inspect
-from ..report import ComparedBy, Elsewhere, Experiment, Finding, Fix, Report
+from ..report import ComparedBy, Elsewhere, Experiment, Finding, Fix, Measured, Report
 from ..report.policy import EVERYTHING, Policy
 from .edited import captured_with, devices_of
 from .elsewhere import elsewhere
@@ -27,7 +28,8 @@ from .rewrites import rewrites
 from .suspects import RULE, obstacle, with_suspects
 from .switches import draws_others
 from .values import ROUNDING, Comparison, compared, evaluated_results, for_numbers, is_finite
-from .verdict import CHANGED, judged
+from .verdict import Changed, judged
+from .written import with_true_title
 
 MIN_SECONDS, MAX_SECONDS = 2.0, 20.0
 """Limits of the time that experiments take where none is given."""
@@ -84,9 +86,9 @@ def tried(
         shown = (each for number, each in enumerate(found) if number not in lab.unseen or _helps(each))
         return settled(replace(report, findings=tuple(shown)))
 
-    for number, position, outcome in lab.outcomes(found, search=search):
+    for number, position, fix in lab.outcomes(found, search=search):
         fixes = list(found[number].fixes)
-        fixes[position] = replace(fixes[position], experiment=outcome)
+        fixes[position] = fix
         found[number] = replace(found[number], fixes=tuple(fixes))
         show(now())
     if search:
@@ -130,17 +132,17 @@ class Lab:
         timeout = GRACE_S + max(seconds, MAX_TIMES * sum(report.capture.timings.values()))
         devices, chosen = devices_of(report.program, request), report.capture.chosen
         self._request = replace(request, timeout=timeout, devices=devices, program=chosen)
-        self._known: dict[Edits, Future[Experiment]] = {}
+        self._known: dict[Edits, Future[_Tried | Experiment]] = {}
         self.unseen: set[int] = set()
         """The findings that no rule has seen: shown once a fix of theirs helps."""
 
-    def outcomes(self, found: list[Finding], *, search: bool = True) -> Iterator[tuple[int, int, Experiment]]:
-        """Yield what came of each fix of some findings, as it is known; findings of requests are added to them."""
-        waiting: dict[Future[Experiment], list[tuple[int, int]]] = {}
+    def outcomes(self, found: list[Finding], *, search: bool = True) -> Iterator[tuple[int, int, Fix]]:
+        """Yield each fix of some findings with what came of it, as it is known; findings of requests are added."""
+        waiting: dict[Future[_Tried | Experiment], list[tuple[int, int]]] = {}
         with ThreadPoolExecutor(MAX_AT_ONCE + 1) as pool:
             is_wanted = search and self._policy.wants(RULE) and measured(self._report).bytes != 0
             pricing = pool.submit(self._prices) if is_wanted else None
-            _ = self._gentle, self._before  # before any thread asks for them
+            _ = self._gentle, self._before, self._cost  # before any thread asks for them
             if search:
                 more = [each for each in rewrites(self._report) if self._policy.wants(each.rule)]
                 self.unseen = set(range(len(found), len(found) + len(more)))
@@ -155,9 +157,13 @@ class Lab:
                         continue
                     if edits not in self._known:
                         self._tell(f"trying a change for {found[number].rule}")
-                        self._known[edits] = pool.submit(self._outcome, edits, found[number])
+                        self._known[edits] = pool.submit(self._tried, edits, found[number])
                     waiting.setdefault(self._known[edits], []).append((number, position))
                 if not waiting and pricing is None:
+                    for number, position in left:  # what was tried for another finding
+                        known = self._known.get(found[number].fixes[position].edits)
+                        if known is not None:
+                            yield number, position, self._with_outcome(known.result(), found[number], position)
                     return
                 done, _ = wait((*waiting, *((pricing,) if pricing else ())), return_when=FIRST_COMPLETED)
                 if pricing in done and pricing is not None:
@@ -167,7 +173,7 @@ class Lab:
                     left, owed = [place for place in _queue(found) if place not in begun], MAX_AT_ONCE
                 for each in [each for each in done if each in waiting]:
                     for number, position in waiting.pop(each):
-                        yield number, position, each.result()
+                        yield number, position, self._with_outcome(each.result(), found[number], position)
 
     def _prices(self) -> Prices:
         self._tell("pricing other shardings")
@@ -205,15 +211,15 @@ class Lab:
             if best is None or fix.edits == taken:
                 taken, best, titles = fix.edits, fix.experiment, [fix.title]
                 continue
+            rule = rule_named(found[number].rule)
+            if rule is not None and rule.is_observation and rule.saves == "memory":
+                continue  # what devices hold is not what the better change spares
             both = tuple(dict.fromkeys((*taken, *fix.edits)))
             outcome = None if overlap(taken, fix.edits) else self._together(both, found[number])
             if outcome is not None and outcome.helps and _saving_of(outcome) > _saving_of(best):
                 taken, best = both, outcome
                 titles.append(fix.title)
                 continue
-            rule = rule_named(found[number].rule)
-            if rule is not None and rule.is_observation and rule.saves == "memory":
-                continue  # what devices hold is not what the better change spares
             why = "a better change is at the same place"
             if outcome is not None:
                 why = "it saves nothing on top of a better change"
@@ -229,13 +235,24 @@ class Lab:
 
     def _together(self, edits: Edits, found: Finding) -> Experiment:
         self._tell("trying changes together")
-        return self._outcome(edits, found)
+        return self._judged(self._tried(edits, found), found)
 
-    def _outcome(self, edits: Edits, found: Finding | None) -> Experiment:
+    def _tried(self, edits: Edits, found: Finding) -> _Tried | Experiment:
         with Scratch() as case:
-            return self._outcome_with(case, edits, found)
+            return self._tried_with(case, edits, found)
 
-    def _outcome_with(self, case: Path, edits: Edits, found: Finding | None) -> Experiment:
+    def _with_outcome(self, done: _Tried | Experiment, found: Finding, position: int) -> Fix:
+        fix = replace(found.fixes[position], experiment=self._judged(done, found))
+        return fix if isinstance(done, Experiment) else with_true_title(fix, self._specs, done.after.specs)
+
+    def _judged(self, done: _Tried | Experiment, found: Finding) -> Experiment:
+        """The verdict for a finding: of a change that does not trace it is that for all."""
+        if isinstance(done, Experiment):
+            return done
+        verdict = judged(self._before, self._cost, done.after, done.numbers, found)
+        return replace(verdict, compared_by=done.by)
+
+    def _tried_with(self, case: Path, edits: Edits, found: Finding) -> _Tried | Experiment:
         request = for_numbers(self._request, gentle=self._gentle)
         if self._is_small_and_elsewhere:
             request = replace(self._elsewhere, case=str(case))
@@ -249,10 +266,19 @@ class Lab:
         after = inspect(changed, self._policy)
         is_other = draws_others(self._report.program, edits)
         numbers = compared(None if is_other else self._before.capture.execution, changed.execution, _rounding(found))
-        result = judged(self._before, after, (measured(self._before), measured(after)), numbers, found)
-        if result.helps and result.values == "not compared" and not is_other and self._is_small_and_elsewhere:
-            result = _with_numbers(result, found, *self._compared_here(edits, changed, case, _rounding(found)))
-        return result
+        done = _Tried(Changed.of(after, measured(after)), numbers)
+        is_compared = is_other or numbers.values != "not compared" or not self._is_small_and_elsewhere
+        if is_compared or not self._judged(done, found).helps:
+            return done
+        return _Tried(done.after, *self._compared_here(edits, changed, case, _rounding(found)))
+
+    @cached_property
+    def _specs(self) -> dict[str, str | None]:
+        return Changed.of(self._report, self._cost).specs
+
+    @cached_property
+    def _cost(self) -> Measured:
+        return measured(self._before)
 
     @cached_property
     def _before(self) -> Report:
@@ -316,19 +342,21 @@ class Lab:
         return last_capture(self._on_cpus).execution
 
 
-def _rounding(found: Finding | None) -> float:
-    rule = None if found is None else rule_named(found.rule)
+class _Tried(NamedTuple):
+    """A change that was compiled, and its numbers beside those of the unchanged program."""
+
+    after: Changed
+    numbers: Comparison
+    by: ComparedBy = "run"
+
+
+def _rounding(found: Finding) -> float:
+    rule = rule_named(found.rule)
     return ROUNDING["bf16"] if rule is not None and rule.narrows else 0.0
 
 
 def _helps(found: Finding) -> bool:
     return any(fix.helps for fix in found.fixes)
-
-
-def _with_numbers(done: Experiment, found: Finding | None, numbers: Comparison, by: ComparedBy) -> Experiment:
-    is_changed = numbers.values == "differ" and (found is None or found.severity != "error")
-    done = replace(done, values=numbers.values, compared_by=by, changes=numbers.changes)
-    return replace(done, state="values differ", why=CHANGED) if is_changed else done
 
 
 def _saving(fix: Fix) -> tuple[float, float, int]:

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...parsers.sharding_syntax.mesh import AxisRef, join_axes
+from ..capture.model import UPDATED
 from ..cost.products import products_of
 from ..findings.support.compiled import in_hlo
 from ..ir.array_sharding import ArraySharding
-from ..ir.name_scopes import steps_of
+from ..ir.name_scopes import keys_of_name
 from ..report import Collective, Measured, Report, ShardedValue
 from ..units import known_product, known_sum
 
@@ -70,8 +71,8 @@ def tied(
 
 def _common(one: str, other: str) -> int:
     """Return how many last steps two paths share."""
-    steps = [list(reversed(steps_of(each))) for each in (one, other)]
-    return next((n for n, (a, b) in enumerate(zip(*steps, strict=False)) if a != b), min(map(len, steps)))
+    paths = [list(reversed(keys_of_name(each.removeprefix(UPDATED))[1:])) for each in (one, other)]
+    return next((n for n, (a, b) in enumerate(zip(*paths, strict=False)) if a != b), min(map(len, paths)))
 
 
 def _moved_share(now: ArraySharding, wanted: ArraySharding) -> float:

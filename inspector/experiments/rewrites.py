@@ -7,21 +7,17 @@ import re
 from collections.abc import Iterator
 
 from ...parsers.source import Frame
-from ..capture.model import Value
-from ..findings.fixes.calls import around, imports, name_of, nodes_of, own_files
-from ..findings.fixes.edits import Edits, Placed, instead, with_keyword
-from ..findings.fixes.jits import jit_of, with_jit_keyword
-from ..findings.fixes.specs import targets_of
+from ..findings.fixes.calls import imports, name_of, nodes_of, own_files
+from ..findings.fixes.edits import Edits, instead, with_keyword
 from ..findings.rule import Saving, finding
 from ..findings.rules import rule_named
 from ..findings.support.compiled import in_hlo
-from ..ir.name_scopes import Leaf
 from ..ir.program import Program
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
-from ..units import format_bytes, known_sum
-from .measured import tied
+from ..units import format_bytes
+from .donations import donated
+from .repeated_calls import sent_twice
 from .switches import switched
-from .verdict import LEAST_MEMORY
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
 REPEATED = ("rematted_computation", "/checkpoint/")
@@ -31,123 +27,10 @@ POLICIES = ("dots_with_no_batch_dims_saveable", "dots_saveable", "everything_sav
 
 def rewrites(report: Report) -> Iterator[Finding]:
     """The changes that may be worth trying: nothing says so but the trial."""
-    yield from _donated(report)
+    yield from donated(report)
     yield from _saved(report)
+    yield from sent_twice(report)
     yield from switched(report)
-
-
-# Donation
-
-
-def _donated(report: Report) -> Iterator[Finding]:
-    """The arguments that results replace, donated where every call of the function assigns its results to them."""
-    rule, jit, peak = rule_named("SS20"), jit_of(report), report.peak
-    if rule is None or jit is None or peak is None:
-        return
-    arguments = [each for each in report.shardings if each.role == "argument"]
-    pairs = tied((each for each in report.shardings if each.role == "output"), arguments)
-    replaced = {argument.name for _, argument in pairs}
-    local = {each.name: each.local_type for each in arguments}
-    roots: dict[str, list[Value]] = {}
-    for each in report.capture.arguments:
-        roots.setdefault(Leaf(each.path, "").root, []).append(each)
-    given = [root for root, leaves in roots.items() if any(leaf.donated for leaf in leaves)]
-    free = {
-        root: known_sum(None if (type := local.get(leaf.path)) is None else type.bytes for leaf in leaves) or 0
-        for root, leaves in roots.items()
-        if root not in given and all(leaf.path in replaced or leaf.type.endswith("[]") for leaf in leaves)
-    }
-    parameters = _parameters(report.program, jit)
-    wanted = [root for root in free if root in parameters and _is_reassigned(report.program, jit, parameters, root)]
-    size = sum(free[root] for root in wanted)
-    edits = _with_donation(jit, parameters, given, wanted)
-    if edits and size > LEAST_MEMORY * peak.bytes:
-        names = " and ".join(wanted)
-        title = f"donate {names}: each call assigns its results to {'them' if len(wanted) > 1 else 'it'}"
-        yield finding(
-            rule,
-            FindingPlace(names, SourcePosition()),
-            f"results replace {names}, but {'their' if len(wanted) > 1 else 'its'} memory is not donated",
-            confidence="likely",
-            evidence=(("memory", f"{format_bytes(size)} per device, held twice"),),
-            fixes=(Fix(title, edits),),
-            saves=Saving(size),
-        )
-
-
-def _with_donation(jit: Placed, parameters: list[str], given: list[str], wanted: list[str]) -> Edits:
-    keywords = {each.arg: each.value for each in jit[1].keywords} if isinstance(jit[1], ast.Call) else {}
-    if not wanted or "donate_argnames" in keywords or not set(given) <= set(parameters):
-        return ()
-    numbers = tuple(sorted(parameters.index(name) for name in (*given, *wanted)))
-    text = str(numbers[0]) if len(numbers) == 1 else str(numbers)
-    now = keywords.get("donate_argnums")
-    return with_jit_keyword(jit, "donate_argnums", text) if now is None else instead((jit[0], now), text)
-
-
-def _function(program: Program, jit: Placed) -> tuple[set[str], ast.FunctionDef] | None:
-    """The function of a jit, and the names by which it is called: also those of what a function returns."""
-    file, node = jit
-    outer = next(around(program, jit), None)
-    called: set[str] = set()
-    if isinstance(outer, ast.FunctionDef) and node in outer.decorator_list:
-        defined, called = [outer], {outer.name}
-    else:
-        name = node.args[0] if isinstance(node, ast.Call) and node.args else None
-        functions = (each for each in nodes_of(program, file) if isinstance(each, ast.FunctionDef))
-        defined = [each for each in functions if isinstance(name, ast.Name) and each.name == name.id]
-        called = {each.id for each in targets_of(outer)} if isinstance(outer, ast.Assign) else set()
-    if len(defined) != 1:
-        return None
-    maker = next((each for each in around(program, (file, defined[0])) if isinstance(each, ast.FunctionDef)), None)
-    if maker is not None and any(_returns(each, node, called) for each in ast.walk(maker)):
-        for each in (each for file in own_files(program) for each in nodes_of(program, file)):
-            match each:
-                case ast.Assign(value=ast.Call(func=made)) if name_of(made) == maker.name:
-                    called |= {target.id for target in targets_of(each)}
-    return (called, defined[0]) if called else None
-
-
-def _returns(statement: ast.AST, jit: ast.expr, names: set[str]) -> bool:
-    match statement:
-        case ast.Return(value=ast.Name(id=name)):
-            return name in names
-    return isinstance(statement, ast.Return) and statement.value is jit
-
-
-def _parameters(program: Program, jit: Placed) -> list[str]:
-    found = _function(program, jit)
-    return [] if found is None else [each.arg for each in (*found[1].args.posonlyargs, *found[1].args.args)]
-
-
-def _is_reassigned(program: Program, jit: Placed, parameters: list[str], name: str) -> bool:
-    """Return whether each call of the function assigns to what it is given as a parameter, of which no copy is kept."""
-    function = _function(program, jit)
-    files = dict.fromkeys((jit[0], *own_files(program)))
-    calls = [
-        (file, node)
-        for file in files
-        for node in nodes_of(program, file)
-        if function is not None and isinstance(node, ast.Call) and name_of(node.func) in function[0]
-    ]
-    calls = [each for each in calls if isinstance(each[1].func, ast.Name)] or calls  # a method may have the same name
-    return bool(calls) and all(_assigns(program, call, parameters.index(name), name) for call in calls)
-
-
-def _assigns(program: Program, call: tuple[str, ast.Call], number: int, name: str) -> bool:
-    file, node = call
-    keyword = next((each.value for each in node.keywords if each.arg == name), None)
-    given = node.args[number] if number < len(node.args) else keyword
-    statement = next(around(program, call), None)
-    if given is None or not isinstance(given, ast.Name | ast.Attribute) or not isinstance(statement, ast.Assign):
-        return False
-    text = ast.unparse(given)
-    is_kept = any(
-        isinstance(each, ast.Assign) and ast.unparse(each.value) == text and each is not statement
-        for each in nodes_of(program, file)
-    )
-    targets = [part for target in statement.targets for part in (target, *getattr(target, "elts", ()))]
-    return text in map(ast.unparse, targets) and not is_kept
 
 
 # Checkpoints

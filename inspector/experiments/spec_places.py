@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 
-from ..findings.fixes.calls import name_of, nodes_of, user_files
+from ..findings.fixes.calls import name_of, nodes_of, tree_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.specs import SPECS, targets_of
-from ..ir.program import Program
+from ..ir.derived import derived
+from ..ir.program import Program, SourceFile
 from ..report import Edit
 from .pricing import PricedChange
 
@@ -29,7 +30,7 @@ def in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edi
     """
     changes = [each for each in changes if each.kind == "argument"]
     for file in user_files(program):
-        helpers = set(_spec_helpers(program, file))
+        helpers = spec_helpers(program, file)
         for node in nodes_of(program, file):
             rules = list(_rules(node))
             if len(rules) > 1:
@@ -50,7 +51,7 @@ def _rules(node: ast.AST) -> Iterator[Rule]:
                     yield key, key.value, value
 
 
-def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: set[str]) -> Edits:
+def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: Collection[str]) -> Edits:
     words = NAME.findall(change.name)
     with suppress(re.error):
         now = next((each for each in rules if re.search(each[1], "/".join(words))), None)
@@ -86,8 +87,10 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     alike: dict[tuple[str, str], list[Edits]] = {}
     named: list[Edits] = []
     for file in user_files(program):
-        helpers = set(_spec_helpers(program, file))
-        keys = dict(_keys(program, file))
+        helpers = spec_helpers(program, file)
+        keys = {
+            spec: {name, *uses.get(name, ())} for uses in (_uses(program, file),) for spec, name in _keys(program, file)
+        }
         for node in nodes_of(program, file):
             if not isinstance(node, ast.Call) or name_of(node.func) not in helpers or not is_constant(node):
                 continue
@@ -95,7 +98,7 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
                 text = ", ".join(map(repr, wanted)) if wanted else ""
                 edits = instead((file, node), f"{ast.unparse(node.func)}({text})")
                 alike.setdefault((file, ast.unparse(node)), []).append(edits)
-                named += [edits] * (keys.get(node) in names)
+                named += [edits] * (not names.isdisjoint(keys.get(node, ())))
     if named:
         yield together(*named)
         yield from named
@@ -122,9 +125,30 @@ def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
             yield from ((each, key) for each in (value, *inner) if isinstance(key, str))
 
 
-def _spec_helpers(program: Program, file: str) -> Iterator[str]:
+def _uses(program: Program, file: str) -> dict[str, set[str]]:
+    """For each name in a file, those that are assigned what is made with it: `x` and `y` of `x, y = put(a, batch)`."""
+    found: dict[str, set[str]] = {}
+    for node in nodes_of(program, file):
+        if isinstance(node, ast.Assign):
+            made = {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+            for each in ast.walk(node.value):
+                if isinstance(each, ast.Name):
+                    found.setdefault(each.id, set()).update(made)
+    return found
+
+
+def spec_helpers(program: Program, file: str) -> frozenset[str]:
     """The functions whose arguments are the entries of a spec: PartitionSpec, by all of its names, and helpers."""
-    nodes = list(nodes_of(program, file))
+    source = program.file(file)
+    return frozenset() if source is None else frozenset(_spec_helpers(source))
+
+
+@derived
+def _spec_helpers(source: SourceFile) -> list[str]:
+    return list(_found_helpers(list(ast.walk(tree_of(source)))))
+
+
+def _found_helpers(nodes: Sequence[ast.AST]) -> Iterator[str]:
     names = {
         each.asname for node in nodes if isinstance(node, ast.ImportFrom) for each in node.names if each.name in SPECS
     }
@@ -158,9 +182,9 @@ def is_constant(call: ast.Call) -> bool:
     return not call.keywords
 
 
-def spec_entries(node: ast.AST | None) -> list[object] | None:
-    """The entries of a spec that is written out; None of anything else."""
-    if isinstance(node, ast.Call) and name_of(node.func) in SPECS and is_constant(node):
+def spec_entries(node: ast.AST | None, helpers: Collection[str] = SPECS) -> list[object] | None:
+    """The entries of a spec that is written out, by these functions; None of anything else."""
+    if isinstance(node, ast.Call) and name_of(node.func) in helpers and is_constant(node):
         return without_nones([ast.literal_eval(each) for each in node.args])
     return None
 

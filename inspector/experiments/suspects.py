@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ...parsers.source import Frame
 from ..findings.rule import finding
-from ..findings.rules import is_observation, rule_named
+from ..findings.rules import rule_named
 from ..report import Edit, Finding, FindingPlace, Fix, Report, SourcePosition
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange, Prices
@@ -68,7 +68,7 @@ def with_suspects(found: Sequence[Finding], report: Report, priced: Prices) -> l
         hosts = [
             number
             for number, other in enumerate(result)
-            if (about & {other.subject, _position(other)} and is_observation(other)) or other.rule in wanted
+            if (about & {other.subject, _position(other)} and _asks(other)) or other.rule in wanted
         ]
         for number in hosts:
             own = result[number]
@@ -79,6 +79,12 @@ def with_suspects(found: Sequence[Finding], report: Report, priced: Prices) -> l
         if not hosts:
             result.append(_finding(priced, each, fixes))
     return result
+
+
+def _asks(found: Finding) -> bool:
+    """Return whether a finding is of a request, and of nothing that follows from it."""
+    rule = rule_named(found.rule)
+    return rule is not None and rule.is_observation and not rule.is_outcome
 
 
 def _position(found: Finding) -> tuple[str, int, int] | None:
@@ -138,7 +144,7 @@ def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
         case "b", _:
             return f"{first.name} is returned as {first.now}, but becomes an argument that is {first.spec}"
         case _, PricedChange(kind="constraint", spec=None):
-            return f"the constraint to {first.now} sends more than leaving it out"
+            return f"the constraint to {first.now} costs more than leaving it out"
         case _, PricedChange(kind="constraint"):
-            return f"the constraint to {first.now} sends more than {first.spec}"
-    return f"{first.name} as {first.now} sends more than as {first.spec}"
+            return f"the constraint to {first.now} costs more than {first.spec}"
+    return f"{first.name} as {first.now} costs more than as {first.spec}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ..communication.axis_use import argument_kinds
 from ..findings.rules import rule_named
@@ -32,18 +33,40 @@ LEAST = 1e-4
 """Share of the time of a step that is a difference."""
 
 
-def judged(
-    before: Report, after: Report, costs: tuple[Measured, Measured], numbers: Comparison, found: Finding | None
-) -> Experiment:
-    """The experiment of a change: for a finding, or by itself.
+class Changed(NamedTuple):
+    """A changed program, as far as a verdict on it depends on that: results are of these `types`, `specs` by name those
+    of the arguments."""
+
+    cost: Measured
+    findings: tuple[Finding, ...]
+    known: tuple[Finding, ...]
+    types: tuple[ArrayType, ...]
+    specs: dict[str, str | None]
+
+    @classmethod
+    def of(cls, report: Report, cost: Measured) -> Changed:
+        """Read it off a report; `known` findings are suppressed."""
+        types = tuple(jax_type(value.type) for value in report.capture.outputs)
+        specs = {each.name: each.spec for each in report.shardings if each.role == "argument"}
+        return cls(cost, report.findings, tuple(each.finding for each in report.suppressed), types, specs)
+
+    @property
+    def rules(self) -> Counter[str]:
+        """The number of findings of each rule."""
+        return Counter(found.rule for found in (*self.findings, *self.known))
+
+
+def judged(report: Report, cost: Measured, after: Changed, numbers: Comparison, found: Finding | None) -> Experiment:
+    """The experiment of a change of a program: for a finding, or by itself.
 
     A change for an error is to give other results, so it helps if the error is gone and none appears.
     """
-    were, are = _by_rule(before), _by_rule(after)
+    before = Changed.of(report, cost)
+    were, are, costs = before.rules, after.rules, (cost, after.cost)
     errors = {each.rule for each in after.findings if each.severity == "error"}
     wrong = sorted(rule for rule in errors if are[rule] > were[rule])
     state: State = "not helping"
-    if _types(before) != _types(after):
+    if before.types != after.types:
         state, why = "values differ", "the results have other types"
     elif found is not None and found.severity == "error":
         is_there = are[found.rule] >= were[found.rule]
@@ -52,20 +75,21 @@ def judged(
         state, why = "values differ", CHANGED
     else:
         rule = None if found is None else rule_named(found.rule)
-        if found is not None and rule is not None and rule.is_observation and _is_seen(found, before):
+        if found is not None and rule is not None and rule.is_observation and _is_seen(found, report):
             is_there = are[found.rule] >= were[found.rule]
-            cost = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_taken(rule.saves, *costs)
-            why = "the finding is still there" if is_there else cost
+            cost_of_it = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_taken(rule.saves, *costs)
+            saves_anyway = rule.saves != "memory" and not _obstacle("communication", *costs)
+            why = cost_of_it if not is_there else "" if saves_anyway else "the finding is still there"
         else:
             why = _obstacle("communication" if rule is None else rule.saves, *costs)
-    why = why or _moved_batch(before, after, found)
+    why = why or _moved_batch(report, after, found)
     if not why and wrong:
         why = f"{', '.join(wrong)} appears"
     return Experiment(
         state="tried" if not why else state,
         why=why,
-        before=costs[0],
-        after=costs[1],
+        before=cost,
+        after=after.cost,
         values=numbers.values,
         changes=numbers.changes,
         gone=tuple(sorted((were - are).keys())),
@@ -73,7 +97,7 @@ def judged(
     )
 
 
-def _moved_batch(before: Report, after: Report, found: Finding | None) -> str:
+def _moved_batch(before: Report, after: Changed, found: Finding | None) -> str:
     """Say which data a change of a parameter's sharding splits in another dimension: its edit is of both."""
     if found is None:
         return ""
@@ -81,7 +105,7 @@ def _moved_batch(before: Report, after: Report, found: Finding | None) -> str:
     kinds = {each.name: kind for kind, each, _ in argument_kinds(before.program, arguments)}
     if kinds.get(found.subject, "data") == "data":
         return ""
-    now = {each.name: each.spec for each in after.shardings if each.role == "argument"}
+    now = after.specs
     for each in arguments:
         is_split = each.sharding is not None and each.sharding.dims and each.sharding.dims[0].axes
         if kinds[each.name] == "data" and is_split and now.get(each.name, each.spec) != each.spec:
@@ -159,7 +183,7 @@ def _change(before: int | None, after: int | None) -> str:
     return f"{format_bytes(before or 0)} → {format_bytes(after or 0)}"
 
 
-def _wrong_gradients(after: Report, found: Finding) -> Iterator[str]:
+def _wrong_gradients(after: Changed, found: Finding) -> Iterator[str]:
     """Reasons for which gradients over the same axes are still wrong: a fix of one error may leave them so."""
     for each in after.findings:
         rule = rule_named(each.rule)
@@ -167,11 +191,3 @@ def _wrong_gradients(after: Report, found: Finding) -> Iterator[str]:
         is_wrong = rule is not None and rule.of_gradients and each.severity == "error"
         if is_wrong and is_other and set(each.axes) & set(found.axes):
             yield f"still wrong: {each.message}"
-
-
-def _types(report: Report) -> list[ArrayType]:
-    return [jax_type(value.type) for value in report.capture.outputs]
-
-
-def _by_rule(report: Report) -> Counter[str]:
-    return Counter(found.rule for found in (*report.findings, *(known.finding for known in report.suppressed)))

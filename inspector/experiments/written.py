@@ -6,7 +6,8 @@ import ast
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ...parsers.source import Frame
 from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, user_files
@@ -14,19 +15,21 @@ from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
     CONSTRAINTS,
+    assigned_names,
     follow,
     out_shardings_of,
     sharding_text,
     targets_of,
+    value_behind,
     value_of,
     with_out_specs,
 )
 from ..ir.name_scopes import steps_of
 from ..ir.program import Program
-from ..report import Edit, Fix, Report, ShardedValue
+from ..report import Edit, Fix, Report
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
-from .spec_places import NAME, at_specs, entries_in, in_tables, spec_entries
+from .spec_places import NAME, at_specs, entries_in, in_tables, spec_entries, spec_helpers, without_nones
 
 PLACES = (*CONSTRAINTS, "device_put")
 MAX_PLACES = 5
@@ -40,15 +43,19 @@ def fixes_of(report: Report, candidate: PricedCandidate) -> list[Fix]:
         return [Fix(title, why="a PartitionSpec cannot name a part of an axis")]
     written = [edits for edits in dict.fromkeys(_edits(report, candidate)) if edits]
     if written:
-        return [Fix(_with_line(title, edits), edits) for edits in written[:MAX_PLACES]]
+        wanted = tuple((each.name, each.spec) for each in candidate.changes if each.kind == "argument" and each.spec)
+        return [Fix(_with_line(title, edits), edits, requests=wanted) for edits in written[:MAX_PLACES]]
     return [Fix(title, why="no line of yours makes this request by itself")]
 
 
 def titled(candidate: PricedCandidate) -> str:
     """`request P('x') for params['w'] instead of P()`."""
     first = next((each for each in candidate.changes if each.kind == "argument"), candidate.changes[0])
-    names = list(dict.fromkeys(_starred(each.name) for each in candidate.changes if each.kind == first.kind))
+    alike = [each for each in candidate.changes if each.kind == first.kind]
+    names = list(dict.fromkeys(_starred(each.name) for each in alike if each.spec == first.spec))
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    others = len({_starred(each.name) for each in alike if each.spec != first.spec})
+    also = f", and other specs for {others} more" if others else ""
     match first:
         case PricedChange(kind="new"):
             return f"constrain this to {first.spec}"
@@ -57,8 +64,30 @@ def titled(candidate: PricedCandidate) -> str:
         case PricedChange(kind="constraint"):
             return f"constrain this to {first.spec} instead of {first.now}"
         case PricedChange(kind="result", now=None):
-            return f"request {first.spec} for {names[0]}{more} in out_shardings"
-    return f"request {first.spec} for {names[0]}{more} instead of {first.now}"
+            return f"request {first.spec} for {names[0]}{more} in out_shardings{also}"
+    return f"request {first.spec} for {names[0]}{more} instead of {first.now}{also}"
+
+
+def with_true_title(fix: Fix, before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Fix:
+    """A fix whose edits request something else than they were to, called after what they do request."""
+    if all(_is_as(after.get(name), spec) for name, spec in fix.requests):
+        return fix
+    changed = [(name, spec, after[name]) for name, spec in before.items() if not _is_as(after.get(name), spec)]
+    if not changed:
+        return fix
+    first, now, spec = changed[0]
+    names = dict.fromkeys(_starred(each[0]) for each in changed)
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    title = f"request {_short(spec)} for {_starred(first)}{more} instead of {_short(now)}"
+    return replace(fix, title=_with_line(title, fix.edits))
+
+
+def _short(spec: str | None) -> str:
+    return f"P({', '.join(map(repr, entries_in(spec or 'P()')))})"
+
+
+def _is_as(one: str | None, other: str | None) -> bool:
+    return one == other or entries_in(one or "P()") == entries_in(other or "P()")
 
 
 def place_of(candidate: PricedCandidate) -> tuple[Frame, ...]:
@@ -77,8 +106,9 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
     if kinds == {"new"}:
         yield _wrapped(program, changes)
     elif kinds == {"constraint"}:
-        yield _constraint(report, changes[0])
+        yield _constraint(report, changes)
     elif candidate.kind == "c":
+        yield from _unplaced(program, changes)
         yield from _as_twin(report, changes)
         yield from _as_other_name(program, changes)
         yield from _as_sibling(program, changes)
@@ -150,27 +180,27 @@ def expression_at(program: Program, frame: Frame) -> ast.expr | None:
 # Another spec of a constraint
 
 
-def _constraint(report: Report, change: PricedChange) -> Edits:
-    """The call that makes a constraint and no other one, with another spec, or left out."""
-    program = report.program
-    mine = tuple((os.path.normpath(frame.file), frame.line) for frame in change.stack)
-    ways: Counter[tuple[str, int]] = Counter()
-    stacks = {
-        tuple((os.path.normpath(f.file), f.line) for f in each.source.stack if not is_installed(f.file))
-        for each in _constraints(report)
-    }
+def _constraint(report: Report, changes: Sequence[PricedChange]) -> Edits:
+    """The call that makes these constraints and no other one, with another spec, or left out."""
+    program, change = report.program, changes[0]
+    mine = {_places(each.stack) for each in changes}
+    ways: Counter[tuple[str, int, int]] = Counter()
+    stacks = {_places(each.source.stack) for each in report.shardings if each.role == "constraint"}
     for stack in stacks:
-        if any(one != other for one, other in zip(stack, mine, strict=False)):
+        if all(any(one != other for one, other in zip(stack, own, strict=False)) for own in mine):
             ways.update(set(stack))
     for frame in change.stack:
-        if ways[os.path.normpath(frame.file), frame.line] or is_installed(frame.file):
+        if is_installed(frame.file) or any(ways[place] for place in _places((frame,))):
             continue
         node = expression_at(program, frame)
-        if not isinstance(node, ast.Call) or not node.args or isinstance(node.args[0], ast.Starred):
+        if not isinstance(node, ast.Call) or not node.args or not _only_constrains(program, frame.file, node):
             return ()
         operand = ast.unparse(node.args[0])
         if change.spec is None:
             return instead((frame.file, node), operand)
+        if _is_written_out(node.args[1:], change.now) and not node.keywords:
+            entries = ", ".join(map(repr, entries_in(change.spec)))
+            return instead((frame.file, node), f"{ast.unparse(node.func)}({operand}, {entries})")
         sharding, constrain = sharding_text(program, (frame.file, node), change.spec), _constrain(program, frame.file)
         if name_of(node.func) in CONSTRAINTS:
             constrain = ast.unparse(node.func)  # of Explicit axes reshard, where the other one only asserts
@@ -178,8 +208,40 @@ def _constraint(report: Report, change: PricedChange) -> Edits:
     return ()
 
 
-def _constraints(report: Report) -> Iterator[ShardedValue]:
-    return (each for each in report.shardings if each.role == "constraint")
+def _is_written_out(entries: Sequence[ast.expr], spec: str | None) -> bool:
+    """Return whether these are the entries of a spec, as a helper takes them behind the value."""
+    try:
+        return bool(entries) and without_nones([ast.literal_eval(each) for each in entries]) == entries_in(spec or "")
+    except ValueError:
+        return False
+
+
+def _places(stack: Iterable[Frame]) -> tuple[tuple[str, int, int], ...]:
+    """The positions of the user's frames in a call stack."""
+    return tuple((os.path.normpath(f.file), f.line, f.column) for f in stack if not is_installed(f.file))
+
+
+def _only_constrains(program: Program, file: str, call: ast.Call) -> bool:
+    """Return whether a call constrains its first argument: a function that does all else it does to find the spec."""
+    if isinstance(call.args[0], ast.Starred):
+        return False
+    if name_of(call.func) in CONSTRAINTS:
+        return True
+    names: set[str] = set()
+    returned: list[ast.expr | None] = []
+    for each in (node for file in {file, *user_files(program)} for node in nodes_of(program, file)):
+        match each:
+            case ast.FunctionDef(name=name, args=taken) if name == name_of(call.func):
+                returned += [found.value for found in ast.walk(each) if isinstance(found, ast.Return)]
+                names |= {one.arg for one in taken.args}
+            case ast.Assign(value=ast.Lambda(args=taken, body=body)) if name_of(call.func) in assigned_names(each):
+                returned.append(body)
+                names |= {one.arg for one in taken.args}
+    given = (
+        each.args[0] if isinstance(each, ast.Call) and name_of(each.func) in CONSTRAINTS and each.args else each
+        for each in returned
+    )
+    return bool(returned) and all(isinstance(each, ast.Name) and each.id in names for each in given)
 
 
 # Results and arguments
@@ -262,14 +324,33 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
                 if isinstance(given, ast.Name) and _entries_of(program, file, given) == now:
                     calls.setdefault(given.id, {}).setdefault(ast.unparse(operand), []).append(given)
         for name, groups in calls.items():
-            if len(groups) < 2:
+            named = [operand for operand in groups if names & set(NAME.findall(operand))]
+            if len(groups) < 2 or len(named) == len(groups):
                 continue  # the spec itself may as well be another one
-            for _, names_given in sorted(groups.items(), key=lambda each: not names & set(NAME.findall(each[0]))):
+            rest = ([operand] for operand in groups if operand not in named)
+            for operands in (*filter(None, (named,)), *rest):
+                names_given = [given for operand in operands for given in groups[operand]]
                 texts = [_sharding_named(program, (file, node), wanted, other_than=name) for node in names_given]
                 if all(texts):
                     yield together(
                         *(instead((file, node), text) for node, text in zip(names_given, texts, strict=True))
                     )
+
+
+def _unplaced(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """A tree as it was made, where it is placed and assigned to a name in an argument's path: made of parameters, its
+    leaves are sharded as they are."""
+    changes = [each for each in changes if each.kind == "argument"]
+    names, now = {name for each in changes for name in NAME.findall(each.name)}, entries_in(changes[0].now or "P()")
+    for file in user_files(program):
+        for node in nodes_of(program, file):
+            match node:
+                case ast.Assign(value=ast.Call(func=function, args=[operand, given]) as placed) if (
+                    name_of(function) == "device_put"
+                    and not names.isdisjoint(assigned_names(node))
+                    and _entries_of(program, file, given) == now
+                ):
+                    yield instead((file, placed), ast.unparse(operand))
 
 
 def _as_sibling(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
@@ -307,7 +388,7 @@ def _by_rank(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
             operand, given = node.args[:2]
             if _entries_of(program, file, given) == now:
                 statement = next(around(program, (file, node)), None)
-                is_named = not names.isdisjoint(each.id for each in targets_of(statement)) if statement else False
+                is_named = statement is not None and not names.isdisjoint(assigned_names(statement))
                 place, sharding = ast.unparse(node.func), _sharding_named(program, (file, node), wanted, other_than="")
                 leaf = f"{place}(leaf, {sharding} if jax.numpy.ndim(leaf) >= {rank} else {ast.unparse(given)})"
                 text = f"jax.tree.map(lambda leaf: {leaf}, {ast.unparse(operand)})"
@@ -330,10 +411,10 @@ def _sharding_named(program: Program, placed: tuple[str, ast.expr], spec: str, *
 
 def _entries_of(program: Program, file: str, node: ast.expr) -> list[object] | None:
     """The entries of a spec, alone or in a sharding, or behind a name; None of another value."""
-    value = value_of(program, file, node.id) if isinstance(node, ast.Name) else node
+    value = value_behind(program, file, node)
     if isinstance(value, ast.Call) and name_of(value.func) == "NamedSharding" and len(value.args) == 2:
         value = value.args[1]
-    return spec_entries(value)
+    return spec_entries(value, spec_helpers(program, file))
 
 
 def _starred(path: str) -> str:

@@ -29,8 +29,9 @@ class Rule(Record, frozen=True):
     `saves` is what its fixes are to lessen. Findings of one that `fails_strict` are errors where the reader is strict.
     One that `reads` suppressions is checked when it is known which of them suppress something. Errors of one that is
     `of_gradients` say that gradients are wrong. Findings of one that `is_observation` are what the program does against
-    what its author requested: they are as severe whether a fix is known or not. Fixes of one that `narrows` compute in
-    `bf16`, and may differ by its rounding.
+    what its author requested: they are as severe whether a fix is known or not. Those of one that `is_outcome` follow
+    from what was requested, and come after what was. Fixes of one that `narrows` compute in `bf16`, and may differ by
+    its rounding.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Rule(Record, frozen=True):
     fails_strict: bool = False
     of_gradients: bool = False
     is_observation: bool = False
+    is_outcome: bool = False
     narrows: bool = False
     reads: Literal["program", "suppressions"] = "program"
 

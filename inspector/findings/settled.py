@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ..report import Finding, Fix, Report
+from ..report import Experiment, Finding, Fix, Report
 from .rule import rank
 from .rules import is_observation, rule_named
+
+ALSO = "ended as well"
 
 LEAST_SHARE = 0.01
 LEAST_SECONDS = 1e-6
@@ -17,7 +19,7 @@ LEAST_SECONDS = 1e-6
 def settled(report: Report) -> Report:
     """The report with each finding as severe as what is known of its fixes makes it; the largest savings first."""
     found = [_settled(each, report) for each in report.findings]
-    return replace(report, findings=tuple(sorted(_one_for_each_change(found), key=rank)))
+    return replace(report, findings=tuple(sorted(_one_for_each_change(found), key=_by_cause)))
 
 
 def _settled(found: Finding, report: Report) -> Finding:
@@ -73,20 +75,50 @@ def _order(fix: Fix) -> tuple[bool, float, float]:
     return (False, -(done.seconds_saved or 0.0), -done.work_saved)
 
 
-def _one_for_each_change(found: Iterable[Finding]) -> Iterable[Finding]:
-    """One finding for each change that helps: of several, the worst, with the places of the others.
+def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:
+    """One finding for each change that helps, the worst of those that it is a fix of.
 
-    Observations of other rules say something else, whatever helps against them.
+    Those that say the same, or only suspect something, are one, with the places of all. What else the change is seen to
+    end is evidence of the first, and a note.
     """
-    known: dict[object, Finding] = {}
-    for number, each in enumerate(sorted(found, key=rank)):
-        first = each.fixes[0] if each.fixes else None
-        of = each.rule if is_observation(each) else ""
-        key = (of, first.edits) if first is not None and first.helps and each.severity != "error" else number
-        if key in known:
-            other = known[key]
-            places = dict.fromkeys((*other.related, each.place, *each.related))
-            known[key] = replace(other, related=tuple(place for place in places if place != other.place))
-        else:
-            known[key] = each
-    return known.values()
+    shown: list[Finding] = []
+    firsts: list[int] = []
+    for each in sorted(found, key=_by_cause):
+        best = _best(each)
+        place = next((n for n in firsts if best is not None and _is_ended(shown[n], each, best)), None)
+        if place is None:
+            firsts += [len(shown)] if best is not None else []
+            shown.append(each)
+            continue
+        first = shown[place]
+        if _says(first) == _says(each) or not (is_observation(each) or each.confidence == "proved"):
+            places = dict.fromkeys((*first.related, each.place, *each.related))
+            shown[place] = replace(first, related=tuple(place for place in places if place != first.place))
+            continue
+        also = (ALSO, f"{each.rule}: {each.message}")
+        shown[place] = replace(first, evidence=tuple(dict.fromkeys((*first.evidence, also))))
+        shown.append(replace(each, severity="info"))
+    return shown
+
+
+def _by_cause(found: Finding) -> tuple[object, ...]:
+    """Worse ones first; of those that are as bad, what was requested before what follows from it."""
+    rule = rule_named(found.rule)
+    return rank(found), rule is not None and rule.is_outcome, not is_observation(found)
+
+
+def _best(found: Finding) -> Experiment | None:
+    first = found.fixes[0] if found.fixes and found.severity != "error" else None
+    return first.experiment if first is not None and first.helps else None
+
+
+def _is_ended(first: Finding, other: Finding, best: Experiment) -> bool:
+    """Return whether the fix of the first is that of another one, or comes to the same and ends it."""
+    done = _best(first)
+    is_same = done is not None and other.rule in done.gone and done.after == best.after
+    return is_same or first.fixes[0].edits == other.fixes[0].edits
+
+
+def _says(found: Finding) -> str:
+    """Observations of other rules say something else."""
+    return found.rule if is_observation(found) else ""

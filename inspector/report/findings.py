@@ -140,12 +140,14 @@ class Fix(Record, frozen=True):
     """A change that may fix something: `title` on one line, and the edits that make it; without edits it is an idea.
 
     `experiment` is what came of making it, None where it was not tried; then `why` says why not, where that is known.
+    `requests` are the specs that it is to give arguments, by their paths.
     """
 
     title: str
     edits: tuple[Edit, ...] = ()
     experiment: Experiment | None = None
     why: str = ""
+    requests: tuple[tuple[str, str], ...] = ()
 
     @property
     def helps(self) -> bool:

@@ -398,3 +398,97 @@ if __name__ == "__main__":
     step(p, x)
 """
 """A batch on the axis of the weights. On the other one a device holds twice as much of it, and less in all."""
+
+AVERAGED = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
+class Trainer:
+    def __init__(self):
+        self.whole = S()
+        specs = {{"up": S(None, "data"), "down": S("data")}}
+        self.p = jax.device_put({{"up": jnp.ones((64, 256)), "down": jnp.ones((256, 64))}}, specs)
+        self.ema = jax.device_put(jax.tree.map(jnp.copy, self.p), self.whole)
+        own = [jax.tree.map(lambda leaf: leaf.sharding, each) for each in (self.p, self.ema)]
+        self.step = jax.jit(self._step, in_shardings=(*own, S("data")), out_shardings=tuple(own))
+
+    def _step(self, p, ema, x):
+        grads = jax.grad(lambda p: jnp.mean((jnp.tanh(x @ p["up"]) @ p["down"]) ** 2))(p)
+        p = jax.tree.map(lambda p, g: p - 0.1 * g, p, grads)
+        return p, jax.tree.map(lambda e, p: 0.9 * e + 0.1 * p, ema, p)
+
+def main():
+    trainer, other = Trainer(), dict.fromkeys("ab")
+    other.setdefault("c", None)
+    for _ in range(2):
+        x = jax.device_put(jnp.ones((256, 64)), S("data"))
+        trainer.p, trainer.ema = trainer.step(trainer.p, trainer.ema, x)
+
+if __name__ == "__main__":
+    main()
+"""
+"""Averages of parameters, placed whole, of a method that is jitted, and whose arguments are not donated."""
+
+FILTERED = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
+import equinox as eqx
+import numpy as np
+
+def make():
+    @eqx.filter_jit
+    def step(p, x):
+        grads = jax.grad(lambda p: jnp.mean(jnp.tanh(x @ p["w"]) ** 2))(p)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, p, grads)
+    return step
+
+def main():
+    step, p = make(), {{"w": jax.device_put(jnp.ones((64, 256)), S("data"))}}
+    for _ in range(2):
+        x = jax.device_put(np.ones((64, 64), np.float32).copy(), S("data"))
+        p = step(p, x)
+
+if __name__ == "__main__":
+    main()
+"""
+"""Parameters that are not donated, by Equinox's jit, which donates all arguments or none."""
+
+SENT = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
+def send(x):
+    return jax.lax.all_to_all(x, "data", split_axis=0, concat_axis=1, tiled=True)
+
+def scaled(x):
+    return x / (1 + jnp.max(jnp.abs(x), axis=AXIS, keepdims=True))
+
+def layer(x, w):
+    plain = send(x)
+    return plain + jnp.tanh(send(scaled(x)) @ w)
+
+step = jax.jit(jax.shard_map(layer, mesh=mesh, in_specs=(P(None, "data"), P()), out_specs=P("data")))
+step_inputs = (A(S(None, "data"), 64, 32, 16), A(S(), 16, 16))
+"""
+"""Values that are exchanged twice: as they are, and scaled, along the axis -1 or that which is exchanged."""
+
+SHARED = f"""{HEAD}
+def constrain(x, *axes):
+    return jax.lax.with_sharding_constraint(x, S(*axes))
+
+def score(w, x):
+    return jax.nn.logsumexp(constrain(jnp.tanh(constrain(x, "data") @ w["in"]) @ w["out"], "data", None), axis=-1)
+
+def step(w, x):
+    policy = score(w, x)
+    return policy - score(jax.tree.map(jax.lax.stop_gradient, w), 2 * x)
+
+w = {{"in": A(S(None, "model"), 64, 64), "out": A(S(None, "model"), 64, 512)}}
+step_inputs = (w, A(S("data"), 64, 64))
+step = jax.jit(step)
+"""
+"""A constraint by a helper, in a function with two callers."""
+
+IMAGES = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
+def step(w, x):
+    for kernel in w:
+        x = jax.nn.relu(jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME"))
+    return jax.lax.reduce_window(x, 0.0, jax.lax.add, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+
+rows = S(None, None, "data")
+step = jax.jit(step)
+step_inputs = ([A(S(), 8, 8, 3, 3), A(S(), 8, 8, 5, 5)], A(rows, 16, 8, 64, 32))
+"""
+"""Images whose rows are divided, of which convolutions need those of neighbours."""

@@ -363,3 +363,94 @@ def test_suggestions_are_measured(tmp_path: Path) -> None:
     document = json.loads(suggestions_to_json(found))
     Draft202012Validator(schema).validate(document)
     assert [each["best"] for each in document["rows"]] == [row.is_best for row in found.rows]
+
+
+@pytest.mark.once
+def test_a_copy_of_parameters_is_placed_as_they_are(tmp_path: Path) -> None:
+    """It was placed whole behind an attribute: left as it was made, a device holds an eighth of it."""
+    (tmp_path / "script.py").write_text(programs.AVERAGED)
+    request = Request(f"{tmp_path / 'script.py'}:Trainer.step", probe="none")
+    before = inspect(last_capture(request))
+    found = tried(before, request, seconds=300).findings[0]
+    assert found.rule == "SS34"
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert "self.ema = jax.tree.map(jnp.copy, self.p)" in changed.decode()
+    done = found.fixes[0].experiment
+    assert done is not None
+    assert done.values in ("equal", "close")
+    assert (done.before.held or 0) - (done.after.held or 0) == 2 * 2 * 64 * 256 * 4 * 7 // 8
+
+
+@pytest.mark.once
+def test_arguments_of_a_jitted_method_are_donated(tmp_path: Path) -> None:
+    """Its calls are those of an object of its class; another name for one of them keeps it."""
+    (fix,) = next(each.fixes for each in rewrites(of_method(tmp_path, programs.AVERAGED)) if each.rule == "SS20")
+    assert [edit.text for edit in fix.edits] == [", donate_argnums=(0, 1)"]
+    kept = programs.AVERAGED.replace("        x = jax.dev", "        first = trainer.ema\n        x = jax.dev")
+    (fix,) = next(each.fixes for each in rewrites(of_method(tmp_path, kept)) if each.rule == "SS20")
+    assert [edit.text for edit in fix.edits] == [", donate_argnums=0"]
+
+
+def of_method(tmp_path: Path, text: str) -> Report:
+    (tmp_path / "script.py").write_text(text)
+    return inspect(last_capture(Request(f"{tmp_path / 'script.py'}:Trainer.step", probe="none")))
+
+
+@pytest.mark.once
+def test_all_arguments_are_donated_where_none_is_kept(tmp_path: Path) -> None:
+    """Equinox donates all or none: the compiled program has an alias then. A batch that is made once is kept."""
+    pytest.importorskip("equinox")
+    before, request = report_of(tmp_path, programs.FILTERED)
+    found = next(each for each in tried(before, request, seconds=300).findings if each.rule == "SS20")
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert "@eqx.filter_jit(donate='all')" in changed.decode()
+    after, _ = report_of(tmp_path, changed.decode())
+    aliased = [report.capture.memory.aliased for report in (before, after) if report.capture.memory is not None]
+    assert (aliased[1] or 0) - (aliased[0] or 0) == 64 * 256 * 4 // 8
+    made = '        x = jax.device_put(np.ones((64, 64), np.float32).copy(), S("data"))\n'
+    once = programs.FILTERED.replace(made, "").replace("    for _", f"{made[4:]}    for _")
+    before, _ = report_of(tmp_path, once)
+    assert not [each for each in rewrites(before) if each.rule == "SS20"]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("axis", "state"), [("-1", "tried"), ("0", "values differ")])
+def test_what_is_sent_twice_is_sent_once(tmp_path: Path, axis: str, state: str) -> None:
+    """A function of what was sent is the same if it does not mix what other devices have."""
+    before, request = report_of(tmp_path, programs.SENT.replace("AXIS", axis))
+    (found,) = (each for each in rewrites(before) if each.rule == "SS23")
+    assert [edit.text for edit in found.fixes[0].edits] == ["scaled(plain)"]
+    listed = [fix for each in tried(before, request, seconds=300).findings for fix in each.fixes]
+    done = [fix.experiment for fix in listed if fix.edits == found.fixes[0].edits]
+    if state != "tried":
+        assert not [each for each in done if each is not None and each.helps]
+        return
+    (outcome,) = done
+    assert outcome is not None
+    assert outcome.values in ("equal", "close")
+    assert outcome.before.bytes == 2 * (outcome.after.bytes or 0) == 2 * 64 * 32 * 16 * 4 // 8 * 7 // 8
+
+
+@pytest.mark.once
+def test_a_constraint_of_several_callers_is_changed_for_all(tmp_path: Path) -> None:
+    before, request = report_of(tmp_path, programs.SHARED)
+    found = first_fix(tried(before, request, seconds=300))
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert "w['out'], 'data', 'model')" in changed.decode()
+    after, _ = report_of(tmp_path, changed.decode())
+    hlo = [report.capture.stage("hlo") for report in (before, after)]
+    sent = [counted(stage.source.text()) for stage in hlo if stage is not None]
+    assert 10 * sent[1] < sent[0]
+
+
+@pytest.mark.once
+def test_rows_of_neighbours_are_priced(tmp_path: Path) -> None:
+    """What windows reach into is what the compiled program sends; images by themselves need none of it."""
+    before, _ = report_of(tmp_path, programs.IMAGES)
+    hlo = before.capture.stage("hlo")
+    assert hlo is not None
+    priced = prices(before.program, None, 30)
+    assert priced.today == counted(hlo.source.text()) == (2 + 4) * 16 * 8 * 32 * 4
+    best = priced.candidates[0]
+    assert [(each.name, each.spec) for each in best.changes] == [("x", "P('data')")]
+    assert best.price == 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.experiments.values import Comparison
-from shardscope.inspector.experiments.verdict import CHANGED, judged
-from shardscope.inspector.findings.settled import settled
+from shardscope.inspector.experiments.verdict import CHANGED, Changed, judged
+from shardscope.inspector.findings.settled import ALSO, settled
 from shardscope.inspector.report import Edit, Experiment, Finding, Fix, Measured, Report
 
 from tests.inspector.tables.by_hand import axes, finding, report
@@ -29,7 +30,8 @@ def verdict(
     """State and reason; costs are pairs, before and after."""
     known: dict[str, Any] = {"bytes": (100, 60)} | costs
     sides = (Measured(**{name: each[n] for name, each in known.items()}) for n in (0, 1))
-    done = judged(before or with_results(FOUND), after, (next(sides), next(sides)), Comparison(values), found)
+    cost, changed = sides
+    done = judged(before or with_results(FOUND), cost, Changed.of(after, changed), Comparison(values), found)
     return done.state, done.why
 
 
@@ -167,11 +169,34 @@ def test_one_change_is_one_finding() -> None:
         (("SS33", "SS38"), ["SS33", "SS38"]),
         (("SS33", "SS33"), ["SS33"]),
         (("SS01", "SS23"), ["SS01"]),
-        (("SS38", "SS23"), ["SS23", "SS38"]),
+        (("SS38", "SS23"), ["SS38"]),
+        (("SS20", "SS34"), ["SS34", "SS20"]),
     ],
 )
 def test_of_one_change_different_observations_are_kept(rules: tuple[str, ...], kept: list[str]) -> None:
+    """Once: what was requested is the finding, what follows from it is evidence of that, and a note."""
     sides = Measured(bytes=100), Measured(bytes=60)
     fix = Fix("change it", (Edit("a.py", 1, 0, 1, 0, ""),), Experiment("tried", "", *sides))
     found = [finding(rule=rule, message=f"{number}", fixes=(fix,)) for number, rule in enumerate(rules)]
-    assert sorted(each.rule for each in settled(report(findings=tuple(found))).findings) == kept
+    shown = settled(report(findings=tuple(found))).findings
+    assert [each.rule for each in shown] == kept
+    assert [each.severity for each in shown] == ["warning", "info"][: len(kept)]
+    ended = [text.partition(":")[0] for each in shown[:1] for name, text in each.evidence if name == ALSO]
+    assert ended == kept[1:]
+    again = settled(report(findings=shown)).findings
+    assert [(each.rule, each.severity, each.evidence) for each in again] == [
+        (each.rule, each.severity, each.evidence) for each in shown
+    ]
+
+
+def test_what_comes_to_the_same_is_one_finding() -> None:
+    """Other edits that do the same are no second fix, if the first ends the other finding, too."""
+    sides = Measured(bytes=100), Measured(bytes=60)
+    one, other = (
+        Fix("change it", (Edit("a.py", line, 0, line, 0, ""),), Experiment("tried", "", *sides, gone=gone))
+        for line, gone in ((1, ("SS20", "SS37")), (2, ("SS20",)))
+    )
+    found = (finding(rule="SS37", fixes=(one,)), finding(rule="SS20", fixes=(other,)))
+    assert [each.severity for each in settled(report(findings=found)).findings] == ["warning", "info"]
+    apart = (finding(rule="SS37", fixes=(replace(one, experiment=Experiment("tried", "", *sides)),)), found[1])
+    assert [each.severity for each in settled(report(findings=apart)).findings] == ["warning", "warning"]

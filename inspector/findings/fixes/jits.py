@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ...report import Fix, Report
 from .calls import name_of, nodes_of, own_files, user_files
@@ -36,34 +36,37 @@ def without_jits(report: Report) -> Iterator[Fix]:
                     yield Fix(title, instead((file, jit), parenthesized(name)))
 
 
-def jit_of(report: Report) -> Placed | None:
-    """Return the jit of the captured function: a call, or a bare decorator; None where there is not just one."""
+def jit_of(report: Report, also: str = "jit") -> Placed | None:
+    """Return the jit of the captured function: a call, or a bare decorator; None where there is not just one.
+
+    `also` names one more function that is a jit.
+    """
     subject = report.capture.subject
     if subject is None or report.script is None:
         return None
-    name = subject.function.rpartition(".")[2].rpartition(":")[2]
+    name, jits = subject.function.rpartition(".")[2].rpartition(":")[2], ("jit", also)
     files = dict.fromkeys((report.script, *own_files(report.program)))  # a script may only import what it hands on
-    found = [(file, jit) for file in files for jit in dict.fromkeys(_jits(report, file, name))]
+    found = [(file, jit) for file in files for jit in dict.fromkeys(_jits(report, file, name, jits))]
     return found[0] if len(found) == 1 else None
 
 
-def _jits(report: Report, file: str, function: str) -> Iterator[ast.expr]:
+def _jits(report: Report, file: str, function: str, jits: Collection[str]) -> Iterator[ast.expr]:
     for node in nodes_of(report.program, file):
         match node:
             case ast.FunctionDef(name=name, decorator_list=decorators) if name == function:
-                yield from filter(_is_jit, decorators)
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call) if name == function and _is_jit(
-                call
+                yield from (each for each in decorators if _is_jit(each, jits))
+            case ast.Assign(targets=[target], value=ast.Call() as call) if name_of(target) == function and _is_jit(
+                call, jits
             ):
                 yield call
-            case ast.Call(args=[ast.Name(id=name), *_]) as call if name == function and name_of(call.func) == "jit":
+            case ast.Call(args=[given, *_]) as call if name_of(given) == function and name_of(call.func) in jits:
                 yield call
 
 
-def _is_jit(node: ast.expr) -> bool:
+def _is_jit(node: ast.expr, jits: Collection[str]) -> bool:
     match node:
         case ast.Call(func=function, args=[first, *_]) if name_of(function) == "partial":
-            return name_of(first) == "jit"
+            return name_of(first) in jits
         case ast.Call(func=function):
-            return name_of(function) == "jit"
-    return name_of(node) == "jit"
+            return name_of(function) in jits
+    return name_of(node) in jits

@@ -143,6 +143,12 @@ def targets_of(node: ast.AST) -> Iterator[ast.Name]:
         yield from (target for target in node.targets if isinstance(target, ast.Name))
 
 
+def assigned_names(node: ast.AST) -> set[str]:
+    """The names and attributes that a statement assigns, also those in a tuple."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return {name_of(part) for target in targets for part in (target, *getattr(target, "elts", ()))} - {""}
+
+
 def _has_bare_specs(program: Program, file: str) -> bool:
     """Return whether a constraint in a file is given a spec without a mesh: one is set."""
     return any(
@@ -220,6 +226,22 @@ def value_of(program: Program, file: str, name: str) -> ast.expr | None:
     ]
     is_changed = any(isinstance(each, ast.Name) and each.id == name for last in found[-1:] for each in ast.walk(last))
     return found[-1] if len(found) == 1 or is_changed else None
+
+
+def value_behind(program: Program, file: str, node: ast.expr) -> ast.expr | None:
+    """The value of a name or an attribute that a file assigns once; another expression itself."""
+    match node:
+        case ast.Name(id=name):
+            return value_of(program, file, name)
+        case ast.Attribute(attr=name):
+            found = [
+                each.value
+                for each in nodes_of(program, file)
+                if isinstance(each, ast.Assign)
+                and any(isinstance(target, ast.Attribute) and target.attr == name for target in each.targets)
+            ]
+            return found[0] if len(found) == 1 else None
+    return node
 
 
 def has_whole_axes(shardings: Iterable[ArraySharding]) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...capture.model import Value
+from ...capture.model import UPDATED, Value
 from ...ir.array_sharding import ArraySharding
 from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, SourcePosition
@@ -112,7 +112,10 @@ def _lost(report: Report, argument: Value, place: FindingPlace, free: Sequence[V
         value
         for value in report.capture.outputs
         if jax_type(value.type).shape == jax_type(argument.type).shape
-        and leaf in (value.path.removeprefix("result"), _RESULT.sub("", value.path))
+        and (
+            leaf in (value.path.removeprefix("result"), _RESULT.sub("", value.path))
+            or value.path == f"{UPDATED}{argument.path}"
+        )
     ]
     same = [value for value in alike if jax_type(value.type).dtype == dtype]
     competing = [value for value in report.capture.arguments if value.donated and value.type == argument.type]
@@ -173,4 +176,5 @@ RULE = Rule(
     is_observation=True,
     tries="one fewer donated argument; out_shardings as the arguments are sharded",
     saves="memory",
+    is_outcome=True,
 )

@@ -148,4 +148,5 @@ y = x @ w""",
     tries="the program without a constraint that requests an operand without the axis; the axis in an in_spec P()",
     threshold=MIN_REPEATED_FLOPS,
     threshold_is="floating-point operations that a device repeats per run",
+    is_outcome=True,
 )

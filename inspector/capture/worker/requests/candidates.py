@@ -92,7 +92,7 @@ class Requests:
             return own
         if own[:1] == steps[:1]:
             return []
-        is_beside = own[0].strip(".[']") in PARAMETERS
+        is_beside = own[0] in PARAMETERS
         return own[1:] if len(own) < len(steps) + is_beside else []
 
     def _data(self, state: set[int]) -> Iterator[int]:
@@ -191,14 +191,16 @@ class Requests:
         names = [name for name, size in lowered.axes.items() if size > 1]
         for count in range(1, len(names) + 1):
             for axes in itertools.combinations(names, count):
-                specs = {number: Spec((axes, *lowered.arguments[number].dims[1:])) for number in self.data}
+                specs = {
+                    number: Spec((axes, *(tuple(axis for axis in dim if axis not in axes) for dim in dims[1:])))
+                    for number in self.data
+                    for dims in (lowered.arguments[number].dims,)
+                }
                 changed = {
                     number: spec for number, spec in specs.items() if spec.dims != lowered.arguments[number].dims
                 }
                 if changed and all(
-                    lowered.fits(spec.dims, lowered.types[number].shape)
-                    and not set(axes) & {axis for dim in spec.dims[1:] for axis in dim}
-                    for number, spec in changed.items()
+                    lowered.fits(spec.dims, lowered.types[number].shape) for number, spec in changed.items()
                 ):
                     yield Candidate("d", self.with_results(changed))
 
@@ -252,7 +254,8 @@ class Requests:
 
     def _constraints(self) -> Iterator[Candidate]:
         operations, sources = self.lowered.operations, self._sources()
-        for members in self.constraint_groups():
+        groups = (*self.constraint_groups(), *self.constraint_groups(frames=2))
+        for members in dict.fromkeys(map(tuple, groups)):
             now, type = self.requested(members[0]), self.constrained_type(members[0])
             of_data = any(sources.get(operations[number].operands[0], (False, False))[0] for number in members)
             batch = (
@@ -263,12 +266,16 @@ class Requests:
             for spec in (*self.others(now, type, batch=batch), *(() if batch else (None,))):
                 yield Candidate("d", tuple(Change("constraint", number, spec) for number in members))
 
-    def constraint_groups(self) -> list[list[int]]:
-        """The constraints that were written, those of one call stack, spec and type together."""
+    def constraint_groups(self, frames: int | None = None) -> list[list[int]]:
+        """The constraints that were written, those of one call stack, spec and type together.
+
+        With a number of `frames`, those that have so many innermost ones in common: of a helper's call that is reached
+        in several ways.
+        """
         lowered = self.lowered
 
         def place(number: int) -> Hashable:
-            return lowered.stack(number), self.requested(number), str(self.constrained_type(number))
+            return lowered.stack(number)[:frames], self.requested(number), str(self.constrained_type(number))
 
         return _grouped(lowered.constraints, place)
 
@@ -414,7 +421,8 @@ def _grouped(members: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]
 
 
 def _steps(path: str) -> list[str]:
-    return _STEP.findall(path)
+    """The keys behind the root of a path, equal for items and attributes."""
+    return [each.strip(".[]'\"") for each in _STEP.findall(path)]
 
 
 def _first(path: str) -> str:

@@ -21,7 +21,7 @@ from .. import modules
 from ..channel import die_with_parent
 from .candidates import Requests
 from .lowered import Change, Lowered, Spec, spec_in
-from .price import Price, Pricing
+from .price import Price, Pricing, size
 
 MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
 """Shares by which bytes of arguments, of arguments and results, and operations may grow; the last also by half of the
@@ -192,9 +192,9 @@ class Search:
         fit = [point for point in found if point.price.flops <= now.price.flops * (1 + MAX_MORE["flops"])]
         less = [point for point in fit if point.price.bytes < now.price.bytes]
         less.sort(key=lambda point: (point.price.bytes, len(point.changes)))
-        most = now.held * (1 + MAX_MORE["held"])
-        heavier = [point for point in less if point.held > most][:WIDTH]
-        better = [point for point in less if point.held <= most or point in heavier]
+        most = self._kept(now) * (1 + MAX_MORE["held"])
+        heavier = [point for point in less if self._kept(point) > most][:WIDTH]
+        better = [point for point in less if self._kept(point) <= most or point in heavier]
         lighter = [point for point in fit if point.held < now.held * 0.95 and point not in better]
         lighter.sort(key=lambda point: (point.held, point.price.bytes))
         return [now, *better, *lighter[:WIDTH]]
@@ -214,9 +214,9 @@ class Search:
                     return
                 point = self._point(state)
                 if point is not None:
-                    priced.append((point.price.bytes, point.held, state))
+                    priced.append((point.price.bytes, self._kept(point), state))
             priced.sort(key=lambda each: each[:2])
-            fit = [state for _, held, state in priced if held <= now.held * (1 + MAX_MORE["held"])]
+            fit = [state for _, kept, state in priced if kept <= self._kept(now) * (1 + MAX_MORE["held"])]
             fresh = list(dict.fromkeys([*fit[:WIDTH], *(state for *_, state in priced[: WIDTH // 2])]))
             if set(fresh) == set(beam):
                 return
@@ -242,6 +242,15 @@ class Search:
             except Exception:  # Shardy refuses it
                 self._seen[state] = None
         return self._seen[state]
+
+    def _kept(self, point: Point) -> float:
+        """The bytes that are held between steps: without data, as activations are larger."""
+        lowered = self._lowered
+        specs = {each.number: each.spec for each in point.changes if each.kind == "argument" and each.spec}
+        return point.held - sum(
+            size(lowered.types[number]) / lowered.parts(specs.get(number, lowered.arguments[number]))
+            for number in self.requests.data
+        )
 
     def _all_groups(self, kept: frozenset[str]) -> Iterator[Group]:
         lowered, requests = self._lowered, self.requests

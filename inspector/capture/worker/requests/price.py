@@ -21,6 +21,7 @@ from .lowered import Lowered, Spec, spec_in
 _QUOTED = re.compile(r'"[^"]+"(?::\(\d+\)\d+)?')
 _LISTED = re.compile(r"<@\w+, (\[.*?\])(?=[,>])")
 _GROUPS = re.compile(r"tensor<\d+x(\d+)xi64>")
+_CONV = re.compile(r"\[([^\]]*)\]x\[([^\]]*)\]->\[([^\]]*)\]")
 _DIMS = {side: re.compile(rf"{side}_contracting_dimensions = \[([^\]]*)\]") for side in ("lhs", "rhs")}
 
 WIDTHS = {"i1": 1, "i8": 1, "ui8": 1, "i16": 2, "ui16": 2, "bf16": 2, "f16": 2, "i64": 8, "ui64": 8, "f64": 8}
@@ -132,6 +133,11 @@ class _Walk:
                 totals.update(max(branches, key=lambda each: each["bytes"], default=Counter()))
             elif name == "dot_general":
                 totals["flops"] += int(times * self._flops(operation, is_manual))
+            elif name == "convolution":
+                totals["flops"] += int(times * self._convolution_flops(operation, is_manual))
+                totals["bytes"] += 0 if is_manual else int(times * self._halo(operation, _conv_windows(operation)))
+            elif name == "reduce_window" and not is_manual:
+                totals["bytes"] += int(times * self._halo(operation, _pool_windows(operation)))
             elif is_manual and name in AXES_OF:
                 self._manual(operation, name, times, totals)
 
@@ -160,6 +166,22 @@ class _Walk:
         contracted = (self._parts(value, dims) for value, dims in zip(operation.operands, sides, strict=True))
         return flops / (self._parts(operation.results[0]) * max(contracted))
 
+    def _convolution_flops(self, operation: Any, is_manual: bool) -> float:
+        result, kernel = (ir.RankedTensorType(each.type) for each in (operation.results[0], operation.operands[1]))
+        features = _CONV.search(str(operation.attributes["dimension_numbers"]))
+        out = kernel.shape[features[2].replace(" ", "").split(",").index("o")] if features else 1
+        flops = 2.0 * math.prod(result.shape) * math.prod(kernel.shape) / out
+        parts = 1 if is_manual else max(self._parts(operation.operands[0]), self._parts(operation.results[0]))
+        return float(flops / parts)
+
+    def _halo(self, operation: Any, rows: dict[int, int]) -> float:
+        """Bytes of the rows of neighbours that windows along sharded dimensions reach into, as many as `rows`."""
+        value = operation.operands[0]
+        type, parts = ir.RankedTensorType(value.type), self._parts(value)
+        along = {dim: self._parts(value, (dim,)) for dim in rows}
+        shares = (rows[dim] * ways / type.shape[dim] for dim, ways in along.items() if ways > 1)
+        return float(size(type) / parts * sum(shares))
+
     def _parts(self, value: Any, dims: tuple[int, ...] | None = None) -> int:
         """Return into how many parts a value is divided, in all or along some dimensions."""
         owner = value.owner
@@ -180,6 +202,28 @@ def spec_of(attribute: ir.Attribute, number: int, known: Specs) -> Spec:
         text = str(attribute)
         known[key] = spec_in(_LISTED.findall(text)[number] if "sharding_per_value" in text else text)
     return known[key]
+
+
+def _conv_windows(operation: Any) -> dict[int, int]:
+    """The rows, for each spatial dimension of the input, of which a window has more than one."""
+    found = _CONV.search(str(operation.attributes["dimension_numbers"]))
+    if found is None:
+        return {}
+    source, kernel, result = ([each.strip() for each in side.split(",")] for side in found.groups())
+    window, out = (ir.RankedTensorType(each.type).shape for each in (operation.operands[1], operation.results[0]))
+    spatial = [each for each in source if each.isdecimal()]
+    # Of a kernel's gradient the window is as large as an image, and the result as small as the kernel.
+    rows = {each: min(window[kernel.index(each)], out[result.index(each)]) - 1 for each in spatial}
+    return {source.index(each): rows[each] for each in spatial if rows[each] > 0}
+
+
+def _pool_windows(operation: Any) -> dict[int, int]:
+    names = ("window_dimensions", "window_strides")
+    window, strides = (
+        list(ir.DenseI64ArrayAttr(operation.attributes[each])) if each in operation.attributes else [] for each in names
+    )
+    pairs = zip(window, strides or [1] * len(window), strict=True)
+    return {dim: each - step for dim, (each, step) in enumerate(pairs) if each > step}
 
 
 @lru_cache(maxsize=256)
