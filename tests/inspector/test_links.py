@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.correspondence.evidence import strongest
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import links
 from shardscope.inspector.render.json.links import links_json_schema, links_to_json
@@ -139,3 +140,18 @@ def test_the_document_has_its_schema(combined: Capture) -> None:
         Draft202012Validator(published).validate(json.loads(links_to_json(links(Program(kept.kept(name))))))
     document = json.loads(links_to_json(links(Program(combined))))
     assert [part["part"] for part in document["parts"]] == [0, 1, 2]
+
+
+def test_the_strongest_evidence_counts() -> None:
+    asked: list[Evidence] = []
+
+    def found(evidence: Evidence, *names: str) -> dict[Evidence, Callable[[], list[str]]]:
+        return {evidence: lambda: asked.append(evidence) or list(names)}  # type: ignore[func-returns-value]
+
+    ways = found(Evidence.SHAPE, "a", "b") | found(Evidence.OPERAND, "b") | found(Evidence.NUMBER)
+    match = strongest(ways)
+    assert (match.found, match.evidence, match.rivals, match.confidence) == (["b"], Evidence.OPERAND, 0, "exact")
+    assert asked == [Evidence.NUMBER, Evidence.OPERAND]
+    assert [strongest(found(each, "a", "b")).confidence for each in Evidence] == ["shape"] * 4
+    assert [strongest(found(each, "a")).confidence for each in Evidence] == ["exact", "name", "exact", "shape"]
+    assert (strongest(found(Evidence.NUMBER)).evidence, strongest({}).confidence) == (None, "none")
