@@ -141,9 +141,9 @@ def _argument(flow: JaxprFlow, place: EquationPlace, names: tuple[str, ...]) -> 
     """The one argument that an equation takes, in whatever form; one with a path before those without."""
     if not flow.jaxprs or len(flow.jaxprs[0].inputs) != len(names):
         return None
-    by_name = {variable.name: name for variable, name in zip(flow.jaxprs[0].inputs, names, strict=True)}
     roots = (_root(flow, At(place.jaxpr, name)) for name in place.equation.inputs)
-    found = dict.fromkeys(by_name[root.name] for root in roots if root is not None and root.name in by_name)
+    positions = (None if root is None else flow.positions.get((0, root.name)) for root in roots)
+    found = dict.fromkeys(names[position] for position in positions if position is not None)
     nested = [name for name in found if len(keys_of_name(name)) > 1]
     only = nested if len(nested) == 1 else list(found)
     return only[0] if len(only) == 1 else None

@@ -45,6 +45,9 @@ class JaxprFlow(JaxprUses):
         for place in text.equations:
             for body in dict.fromkeys(body for _, body in place.equation.bodies):
                 self.callers.setdefault(body, []).append(place)
+        self.positions = {
+            (jaxpr, each.name): n for jaxpr, one in enumerate(self.jaxprs) for n, each in enumerate(one.inputs)
+        }
         self.returned: dict[tuple[int, str], list[int]] = {}
         for number, jaxpr in enumerate(self.jaxprs):
             for position, name in enumerate(jaxpr.outputs):
@@ -109,11 +112,11 @@ class JaxprFlow(JaxprUses):
 
     def outer(self, value: At) -> At | None:
         """Return the outer value of a body's input: over all iterations, or over all devices."""
-        names = [variable.name for variable in self.jaxprs[value.jaxpr].inputs]
+        position = self.positions.get((value.jaxpr, value.name))
         calls = value.calls[-1:] or tuple(self.callers.get(value.jaxpr, ()))
-        if value.name not in names or len(calls) != 1:
+        if position is None or len(calls) != 1:
             return None
-        equation, position = calls[0].equation, names.index(value.name)
+        equation = calls[0].equation
         match equation.primitive, equation.loop:
             case "scan", (constants, carried) if not constants <= position < constants + carried:
                 pass
