@@ -29,7 +29,7 @@ from .ir.stage import ParsedStage
 from .report import Collective, Report, StageSummary
 from .report.cost import FunctionCost
 from .report.links import LinkedPart
-from .report.on_demand import OnDemand
+from .report.on_demand import OnDemand, Torus
 from .report.policy import EVERYTHING, Policy
 from .report.timeline import Timeline
 from .selection.message_places import placed_messages
@@ -88,6 +88,13 @@ def suspected(captured: Capture | Program, policy: Policy = EVERYTHING) -> Repor
     return with_findings(report, policy)
 
 
+def _torus(program: Program) -> Torus | None:
+    machine = machine_of(program)
+    if machine is None or machine.chip.platform == "gpu":
+        return None
+    return Torus(machine.shape, machine.closed, machine.devices)
+
+
 def first_look(program: Program) -> Report:
     """Return what is known of a large program at once: shardings of its arguments, outputs and constraints."""
     return Report(
@@ -116,6 +123,7 @@ def on_demand(program: Program) -> OnDemand:
         stage_summaries=partial(stage_summaries, program),
         alive_at_peak=partial(alive_at_peak, program),
         timeline=partial(timeline, program),
+        torus=partial(_torus, program),
     )
 
 

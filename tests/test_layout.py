@@ -168,7 +168,6 @@ FRONT_ENDS = {
     },
     "tui": {
         "correspondence.numbers": "the values at a place of any text, for the clipboard",
-        "cost.places": "the devices of a machine, as they are drawn",
         "diff.diff": "the screen compares reports itself",
         "diff.nodes": "the texts around a change, parsed only where they are shown",
         "diff.surroundings": "the texts around a change, parsed only where they are shown",

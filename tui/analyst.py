@@ -21,7 +21,7 @@ from ..inspector.render.table import Table
 from ..inspector.report import Collective, Report
 from ..inspector.report.places import Place, Selection, StagePlace
 from ..inspector.report.policy import Policy
-from ..inspector.selection.selection import collectives_in, linked
+from ..inspector.selection.selection import linked
 from ..parsers.garbage import keep_what_is_there
 from ..parsers.record import Record
 from ..parsers.source import Source
@@ -221,7 +221,7 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
         stage=stage,
         place=place,
         text=found.text,
-        collectives=collectives_in(report, found),
+        collectives=report.on_demand.collectives(found),
         linked=links,
         line=_line_at(report, place) if isinstance(place, StagePlace) else "",
         source=None if frame is None else report.program.file(frame.file),

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from textual.content import Content
 
-from ..inspector.cost.places import machine_of
 from ..inspector.render.sharding_grid import grid_lines
 from ..inspector.render.tables.cost import term_text
 from ..inspector.render.why_lines import cause_line, conflict_line, origin_text, remedy_line, side_text, sides
@@ -53,9 +52,8 @@ def collective_details(
     subject = report.capture.subject
     devices = (subject.device_assignment if subject is not None else ()) or tuple(range(mesh.size))
     yield from draw(Picture(mesh, traffic, devices, hues, width, height))
-    machine = machine_of(report.program)
-    if machine is not None and machine.chip.platform != "gpu":
-        yield from TorusGrid(machine, traffic, devices).lines(width, height)
+    if (torus := report.on_demand.torus()) is not None:
+        yield from TorusGrid(torus, traffic, devices).lines(width, height)
     if len(traffic.groups) > 1 or collective.pairs:
         yield Content("")
         yield from group_lines(traffic, devices, width)

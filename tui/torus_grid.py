@@ -12,7 +12,7 @@ from itertools import islice
 
 from textual.content import Content
 
-from ..inspector.cost.places import Machine
+from ..inspector.report.on_demand import Torus
 from ..inspector.units import grouped
 from .mesh_grid import Traffic
 from .painted import folded, title
@@ -25,10 +25,10 @@ MAX_PLANES = 16
 class TorusGrid:
     """The chips of the first slice; several cores of one chip stand together."""
 
-    def __init__(self, machine: Machine, traffic: Traffic, names: Sequence[int]) -> None:
-        self.shape, self.closed, self.traffic = machine.shape, machine.closed, traffic
-        numbered = enumerate(machine.devices)
-        self.chips = grouped((tuple(d.coords), n) for n, d in numbered if d.slice == machine.devices[0].slice)
+    def __init__(self, torus: Torus, traffic: Traffic, names: Sequence[int]) -> None:
+        self.shape, self.closed, self.traffic = torus.shape, torus.closed, traffic
+        numbered = enumerate(torus.devices)
+        self.chips = grouped((tuple(d.coords), n) for n, d in numbered if d.slice == torus.devices[0].slice)
         self._names = names
         self.width = max((len(self._name(chip)) for chip in self.chips), default=1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ...parsers.record import Record
+from ..capture.model import Device
 from ..ir.stage import ParsedStage
 from .collectives import Collective
 from .shardings import CollectiveCause, Conflict, NodeAxis, ShardedValue, Why
@@ -17,11 +18,20 @@ def _none(*asked: object, **options: object) -> tuple[()]:
     return ()
 
 
+class Torus(Record, frozen=True):
+    """The chips of a slice, whose axes are `closed` where they form rings, and the devices by number of partition."""
+
+    shape: tuple[int, ...]
+    closed: tuple[bool, bool, bool]
+    devices: tuple[Device, ...]
+
+
 class OnDemand(Record, frozen=True):
     """Each as the analysis with its name says; nothing is known of a program that was not inspected.
 
     `causes` are those of a collective, `why` and `reasons` have at most so many steps, `way` leads from where an axis
-    entered to a value, `listed_stages` are those whose collectives a report lists, and `timeline` is that of a device.
+    entered to a value, `listed_stages` are those whose collectives a report lists, and `timeline` is that of a device,
+    and a `torus` is what its chips form, if any.
     """
 
     causes: Callable[[Collective], tuple[CollectiveCause, ...]] = _none
@@ -31,8 +41,9 @@ class OnDemand(Record, frozen=True):
     why: Callable[[ShardedValue, int | None], tuple[Why, ...]] = _none
     reasons: Callable[[Iterable[NodeAxis], int | None], tuple[Why, ...]] = _none
     way: Callable[[VariableVariance, AxisEntry], tuple[VariableVariance, ...]] = _none
-    collectives: Callable[[ParsedStage], Sequence[Collective]] = _none
+    collectives: Callable[[ParsedStage], tuple[Collective, ...]] = _none
     listed_stages: Callable[[], tuple[ParsedStage, ...]] = _none
     stage_summaries: Callable[[], tuple[StageSummary, ...]] = _none
     alive_at_peak: Callable[[], tuple[LiveValue, ...]] = _none
     timeline: Callable[[], Timeline | None] = lambda: None
+    torus: Callable[[], Torus | None] = lambda: None

@@ -7,6 +7,7 @@ import re
 import pytest
 from shardscope.inspector.capture.model import Device
 from shardscope.inspector.cost.places import Machine
+from shardscope.inspector.report.on_demand import Torus
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.tui.mesh_grid import Traffic
 from shardscope.tui.torus_grid import TorusGrid
@@ -27,7 +28,10 @@ def drawn(found: Machine, axis: int, width: int = 200, height: int = 400) -> lis
     groups = tuple(map(tuple, lines.values()))
     traffic = Traffic(groups, {member: number for number, group in enumerate(groups) for member in group})
     names = range(len(found.devices))
-    return [line.plain for line in TorusGrid(found, traffic, names).lines(width, height)]
+    return [
+        line.plain
+        for line in TorusGrid(Torus(found.shape, found.closed, found.devices), traffic, names).lines(width, height)
+    ]
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 4), (2, 2, 2), (8, 4, 1), (16, 16, 16)])
