@@ -330,7 +330,7 @@ CEILINGS = {
     "inspector/findings": 8445,
     "inspector/ir": 1906,
     "inspector/render": 8745,
-    "inspector/report": 2587,
+    "inspector/report": 2600,
     "inspector/selection": 280,
     "inspector/shardings": 2749,
     "inspector/targets": 360,
