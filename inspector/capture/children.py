@@ -205,8 +205,7 @@ def run(
     """
     pipe = subprocess.PIPE
     with Children() if children is None else nullcontext(children) as among:
-        child = among.begin(command, environment, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder)
-        return child.ended(data, timeout)
+        return among.begin(command, environment, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder).ended(data, timeout)
 
 
 PARENT, USER, SYSTEM = 1, 11, 12

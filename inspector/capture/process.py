@@ -1,7 +1,4 @@
-"""The capturing process, seen from outside: its frames, what it prints, its end, and how to end it.
-
-And the process that evaluates the case of a capture.
-"""
+"""The process of a capture: its frames, what it prints, and its end. And the one that evaluates its case."""
 
 from __future__ import annotations
 
@@ -36,12 +33,9 @@ MAX_BYTES = 1 << 32
 GRACE = 2.0
 """Seconds for Python to write down where it was, before the process is killed."""
 
-Command = Callable[[int], list[str]]
-"""Return the command line, given the number of the file descriptor that frames are written to."""
-
 
 class Process:
-    """Runs a command, and reads its frames in a thread, which hands them to `deliver`.
+    """Runs a command, made of a file descriptor, and reads its frames from that in a thread, which `deliver`s them.
 
     The last thing delivered is the process's ending, or the error that kept it from starting. The thread lives as long
     as the process, as `Child` wants.
@@ -52,7 +46,7 @@ class Process:
     def __init__(
         self,
         children: Children,
-        command: Command,
+        command: Callable[[int], list[str]],
         environment: Mapping[str, str],
         directory: str | None,
         deliver: Callable[[Frame | Ending | OSError | ValueError | RuntimeError], None],
@@ -83,8 +77,6 @@ class Process:
         try:
             ending: Ending | OSError | ValueError | RuntimeError = self._followed()
         except (OSError, ValueError, RuntimeError) as error:  # there is no such program, file descriptor, or thread
-            if self._child is not None:
-                self._child.kill()
             ending = error
         finally:
             self._has_begun.set()

@@ -103,8 +103,7 @@ class Propagation:
 
     def _run(self) -> None:
         child = self._start()
-        job = self._texts.get()
-        if job is None:
+        if (job := self._texts.get()) is None:
             return
         try:
             self._deliver(self._propagate(child, *job))

@@ -139,8 +139,7 @@ def _begin(children: Children, command: Sequence[str], environment: Mapping[str,
     try:
         children.begin(command, environment, **{"start_new_session": False, **options})
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CaptureError(f"cannot run {command[0]}: {reason}") from error
+        raise CaptureError(f"cannot run {command[0]}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def devices_of_each(processes: int, devices: int | None, target: str) -> int:

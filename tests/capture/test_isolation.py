@@ -31,6 +31,14 @@ def test_path_and_arguments_are_those_of_a_script(captured: Captured, tmp_path: 
     assert capture.stdout == f"{tmp_path} {[str(tmp_path / 'script.py'), '--steps', '3']} script\n"
 
 
+@pytest.mark.cold
+@pytest.mark.parametrize("first", ["", "gc.disable()\n"])
+def test_the_collector_pauses_while_jax_is_imported(captured: Captured, first: str) -> None:
+    counts = "sum(each['collections'] for each in gc.get_stats())"
+    text = f"import gc\n{first}before = {counts}\nimport jax\nprint({counts} - before < 100, gc.isenabled())\n"
+    assert captured(text + NOTHING).stdout == f"True {not first}\n"
+
+
 def test_a_script_leaves_no_bytecode(captured: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `python SCRIPT`: a text of the same length, written in the same second, is not taken for the one before."""
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)

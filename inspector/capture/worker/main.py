@@ -76,6 +76,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     overrides.watch_imports()
     backward_lines.watch_imports()
     patches.repeat_random_numbers()
+    patches.pause_collector()
     if topology is not None:
         topology.watch_imports()
     if request.target != "local":

@@ -7,6 +7,7 @@ What is changed of a program from outside touches two private parts of JAX (0.7 
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -95,6 +96,23 @@ def repeat_random_numbers() -> None:
     )
     if "random" in sys.modules:
         sys.modules["random"].seed(0)
+
+
+def pause_collector() -> None:
+    """Have Python look for cycles after the import of JAX only: it makes many objects that all stay."""
+    before: list[int] = []
+
+    def go_on(module: ModuleType) -> None:
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()  # with this they are old, and looked through when all are
+        gc.set_threshold(*before or gc.get_threshold())
+
+    def pause(module: ModuleType) -> None:
+        before.extend(gc.get_threshold())
+        gc.set_threshold(0)
+
+    change_after_import({"jax.version": pause, "jax": go_on})
 
 
 def _random_states() -> Iterator[tuple[Callable[[Any], None], Any]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ...protocol.events import Devices, Event, Message
+from ...protocol.events import Devices, Message
 from ...protocol.trace import Inexact, ScriptEnded, TraceOptions
 from .. import failures
 from ..needed_devices import needed
@@ -239,21 +239,13 @@ class Recorder:
         is_repeated = False
         if "jax" in sys.modules:
             with self._own_work():
-                for event in uncaught(error):
-                    if isinstance(event, Devices):
-                        self._recording.tell_backend()
-                        is_on_cpu = sys.modules["jax"].default_backend() == "cpu"
-                        is_repeated = self.options.may_repeat and is_on_cpu and not self._recording.has_own
-                    self._recording.files.write(event)
+                failure, wanted = failures.describe(error, "run"), needed(error)
+                if wanted is not None:
+                    self._recording.tell_backend()
+                    is_on_cpu = sys.modules["jax"].default_backend() == "cpu"
+                    is_repeated = self.options.may_repeat and is_on_cpu and not self._recording.has_own
+                    self._recording.files.write(Devices(wanted))
+                    failure = replace(failure, hint=f"--devices {wanted} runs it on so many fake CPU devices")
+                self._recording.files.write(failure)
         if not is_repeated:
             self._before(kind, error, trace)
-
-
-def uncaught(error: BaseException) -> Iterator[Event]:
-    """Return the script's exception; before it, for an error about the number of devices, how many it needs."""
-    failure = failures.describe(error, "run")
-    wanted = needed(error)
-    if wanted is not None:
-        yield Devices(wanted)
-        failure = replace(failure, hint=f"--devices {wanted} runs it on so many fake CPU devices")
-    yield failure
