@@ -15,6 +15,7 @@ from ..findings.support.compiled import in_hlo
 from ..ir.program import Program
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ..units import format_bytes
+from .casts import cast_late
 from .donations import donated
 from .repeated_calls import sent_twice
 from .switches import switched
@@ -30,6 +31,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
     yield from donated(report)
     yield from _saved(report)
     yield from sent_twice(report)
+    yield from cast_late(report)
     yield from switched(report)
 
 

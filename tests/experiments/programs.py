@@ -492,3 +492,16 @@ step = jax.jit(step)
 step_inputs = ([A(S(), 8, 8, 3, 3), A(S(), 8, 8, 5, 5)], A(rows, 16, 8, 64, 32))
 """
 """Images whose rows are divided, of which convolutions need those of neighbours."""
+
+GATHERED = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
+def whole(w):
+    w = jax.lax.with_sharding_constraint(w, S())
+    return w.astype(jnp.bfloat16)
+
+def step(w, x):
+    return jnp.sum((x @ whole(w)).astype(jnp.float32) ** 2)
+
+step = jax.jit(step)
+step_inputs = (A(S("data"), 256, 512), jax.ShapeDtypeStruct((4096, 256), jnp.bfloat16, sharding=S("data")))
+"""
+"""Weights that are gathered by a constraint, and narrowed after it."""

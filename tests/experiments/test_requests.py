@@ -454,3 +454,22 @@ def test_rows_of_neighbours_are_priced(tmp_path: Path) -> None:
     best = priced.candidates[0]
     assert [(each.name, each.spec) for each in best.changes] == [("x", "P('data')")]
     assert best.price == 0
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_what_a_constraint_gathers_is_cast_before(tmp_path: Path, *, is_mapped: bool) -> None:
+    """Half of the gather's bytes: 7 of 8 parts of the weights, of 2 bytes an element instead of 4."""
+    text = programs.GATHERED
+    if is_mapped:
+        text = text.replace("w = jax.lax.with_sharding_constraint(w, S())", "wide = jax.lax.with_sharding_constraint")
+        text = text.replace("return w.astype", "return jax.lax.with_sharding_constraint(w, S()).astype")
+    before, request = report_of(tmp_path, text)
+    found = next(each for each in tried(before, request, seconds=300).findings if each.rule == "SS10")
+    done = found.fixes[0].experiment
+    assert done is not None
+    assert (done.before.bytes or 0) - (done.after.bytes or 0) == 256 * 512 * 2 * 7 // 8
+    assert done.values in ("equal", "close")
+    if not is_mapped:
+        other = text.replace("return w.astype(jnp.bfloat16)", "return w.astype(jnp.bfloat16) + jnp.sum(w)")
+        assert not [each for each in rewrites(report_of(tmp_path, other)[0]) if each.rule == "SS10"]
