@@ -115,6 +115,7 @@ RULE = Rule(
     faulty='w = lax.all_gather(weights, "x", tiled=True).astype(jnp.bfloat16)',
     repaired='w = lax.all_gather(weights.astype(jnp.bfloat16), "x", tiled=True)',
     check=check,
-    tries="the cast before the collective, and a cast back after it if the operand was widened",
+    tries="the cast before the collective, and a cast back after it if the operand was widened;"
+    " a cast before a constraint that gathers, behind a barrier",
     narrows=True,
 )

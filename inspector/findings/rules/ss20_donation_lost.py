@@ -174,7 +174,7 @@ RULE = Rule(
     repaired="step = jax.jit(lambda x: 2 * x, donate_argnums=0)",
     check=check,
     is_observation=True,
-    tries="one fewer donated argument; out_shardings as the arguments are sharded",
+    tries="one fewer donated argument; out_shardings as the arguments are sharded; donation of what each call replaces",
     saves="memory",
     is_outcome=True,
 )

@@ -134,6 +134,7 @@ RULE = Rule(
     check=check,
     fails_strict=True,
     tries="lookups by vmap; other specs of arguments, results and constraints, and the program without a constraint,"
-    " the cheapest first by Shardy's own passes. If a change saves communication and keeps the numbers, it is a finding"
+    " the cheapest first by Shardy's own passes; one call of a function that communicates instead"
+    " of two. If a change saves communication and keeps the numbers, it is a finding"
     " of its own",
 )

@@ -78,7 +78,8 @@ RULE = Rule(
     faulty="""state = jax.jit(optimizer.init)(params)""",
     repaired="""state = jax.jit(optimizer.init, out_shardings=shardings)(params)""",
     check=check,
-    tries="the state without the jit that makes it, and the parameter's spec where one of the state is written",
+    tries="the state without the jit that makes it, or as it was made where it is placed anew,"
+    " and the parameter's spec where one of the state is written",
     saves="memory",
     is_observation=True,
 )
