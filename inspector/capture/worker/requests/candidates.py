@@ -140,23 +140,23 @@ class Requests:
 
     def candidates(self, pricing: Pricing) -> Iterator[Candidate]:
         """All kinds, each change once: the likeliest mistakes first, then the other kinds by turns."""
-        many = itertools.zip_longest(self._batches(pricing), self._constraints(), self._arguments(), self._outputs())
-        kinds = (self._results(), self._homes(), self._inputs(), *many)
+        others = (self._batches(pricing), self._constraints(), self._arguments(), self._outputs())
+        many = itertools.zip_longest(*others, self._results(_starred))
+        kinds = (self._results(_first_step), self._homes(), self._inputs(), *many)
         found = (each for kind in kinds for each in kind if each is not None)
         yield from dict.fromkeys(found)
 
-    def _results(self) -> Iterator[Candidate]:
+    def _results(self, key: Callable[[str], str]) -> Iterator[Candidate]:
         lowered = self.lowered
         apart = [
             result
             for result, argument in self.tied.items()
             if (now := lowered.results[result]) is None or now.dims != lowered.arguments[argument].dims
         ]
-        for key in (_starred, _first_step):
-            shared = {result: key(lowered.result_names[result]) for result in apart}
-            for members in _grouped(apart, shared.__getitem__):
-                changes = (Change("result", result, lowered.arguments[self.tied[result]]) for result in members)
-                yield Candidate("b", tuple(changes))
+        shared = {result: key(lowered.result_names[result]) for result in apart}
+        for members in _grouped(apart, shared.__getitem__):
+            changes = (Change("result", result, lowered.arguments[self.tied[result]]) for result in members)
+            yield Candidate("b", tuple(changes))
 
     def _homes(self) -> Iterator[Candidate]:
         lowered = self.lowered
