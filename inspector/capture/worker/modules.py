@@ -6,11 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from jaxlib.mlir import ir
-from jaxlib.mlir._mlir_libs import _chlo as chlo
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir._mlir_libs import _mlirHlo as mhlo
-from jaxlib.mlir._mlir_libs import _sdy as sdy
-from jaxlib.mlir._mlir_libs import _stablehlo as stablehlo
+from jaxlib.mlir.dialects import chlo, mhlo, sdy, stablehlo
 from jaxlib.mlir.passmanager import PassManager
 
 from ..protocol.workspace import MAX_ELEMENTS

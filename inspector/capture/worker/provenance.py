@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir._mlir_libs import _sdy as sdy
+from jaxlib.mlir.dialects import sdy
 
 from ..protocol.workspace import without_constants
 from . import modules
