@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture import dumps, packed
 from shardscope.inspector.capture.dumps import MAX_NAMES, MAX_WRAPPINGS
+from shardscope.inspector.capture.endings import Ending
 from shardscope.inspector.capture.file import save
 from shardscope.inspector.capture.model import Capture, CaptureError
 from shardscope.inspector.diff.passes import pass_changes
@@ -417,7 +418,7 @@ def test_why_an_interpreter_cannot_print_a_module(
     ("status", "stderr", "reason"), [(1, b"first\nlast\n", "(last)"), (-11, b" \n", "(status -11)")]
 )
 def test_why_a_module_cannot_be_read(status: int, stderr: bytes, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = subprocess.CompletedProcess("python", status, b"", stderr)
+    done = Ending(status, None, b"", stderr)
     monkeypatch.setattr(dumps, "interpreter_with_jax", lambda python: "/usr/bin/python3")
     monkeypatch.setattr(dumps, "run", lambda *_: done)
     with pytest.raises(CaptureError, match=re.escape(reason)):
