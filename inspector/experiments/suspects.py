@@ -133,7 +133,8 @@ def _finding(priced: Prices, candidate: PricedCandidate, fixes: list[Fix]) -> Fi
 def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
     first = next((each for each in candidate.changes if each.kind == "argument"), candidate.changes[0])
     if shares_work:
-        return f"devices compute copies: with {first.name} as {first.spec}, each computes a part"
+        name = first.name if first.kind in ("argument", "result") else "this"
+        return f"devices compute copies: with {name} as {first.spec}, each computes a part"
     match candidate.kind, first:
         case "a", _:
             return f"nothing keeps the batch sharded here: with {first.spec} the rest of the step sends less"
