@@ -70,10 +70,9 @@ def titled(candidate: PricedCandidate) -> str:
 
 def with_true_title(fix: Fix, before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Fix:
     """A fix whose edits request something else than they were to, called after what they do request."""
-    if all(_is_as(after.get(name), spec) for name, spec in fix.requests):
-        return fix
     changed = [(name, spec, after[name]) for name, spec in before.items() if not _is_as(after.get(name), spec)]
-    if not changed:
+    is_met = all(_is_as(after.get(name), spec) for name, spec in fix.requests)
+    if not fix.requests or not changed or (is_met and {each[0] for each in changed} <= dict(fix.requests).keys()):
         return fix
     first, now, spec = changed[0]
     names = dict.fromkeys(_starred(each[0]) for each in changed)

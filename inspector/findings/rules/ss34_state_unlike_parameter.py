@@ -11,18 +11,30 @@ from ..fixes.jits import without_jits
 from ..rule import Rule, advice, finding
 
 Pair = tuple[ShardedValue, ShardedValue]
-"""A part of the state, and its parameter."""
+"""A part of the state, and its parameter, or another part of that one's state."""
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """The state that lacks axes of its parameter, or has them in other dimensions, by these axes."""
+    """The state that lacks axes of its parameter or of its other parts, or has them in other dimensions, by these."""
     arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
-    groups: dict[tuple[str, ...], list[Pair]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], list[Pair]] = {}
+    states: dict[str, list[ShardedValue]] = {}
     for _, state, parameter in argument_kinds(report.program, arguments):
         if parameter is not None and (missing := _missing(state, parameter)):
-            groups.setdefault(missing, []).append((state, parameter))
-    for axes, pairs in groups.items():
-        yield _found(report, axes, sorted(pairs, key=lambda pair: -_extra(*pair)))
+            groups.setdefault(("parameters", missing), []).append((state, parameter))
+        elif parameter is not None:
+            states.setdefault(parameter.name, []).append(state)
+    for members in states.values():  # where only the state is sharded, all parts of it are
+        first = min(members, key=_held)
+        for state in members:
+            if _extra(state, first) and (missing := _missing(state, first)):
+                groups.setdefault(("other parts", missing), []).append((state, first))
+    for (others, axes), pairs in groups.items():
+        yield _found(report, axes, sorted(pairs, key=lambda pair: -_extra(*pair)), others)
+
+
+def _held(value: ShardedValue) -> int:
+    return (value.local_type.bytes or 0) if value.local_type else 0
 
 
 def _missing(state: ShardedValue, parameter: ShardedValue) -> tuple[str, ...]:
@@ -34,11 +46,10 @@ def _missing(state: ShardedValue, parameter: ShardedValue) -> tuple[str, ...]:
 
 def _extra(state: ShardedValue, parameter: ShardedValue) -> int:
     """Bytes of a device that it would not hold if the state were sharded as its parameter."""
-    held, needed = state.local_type, parameter.local_type
-    return max(0, ((held.bytes or 0) if held else 0) - ((needed.bytes or 0) if needed else 0))
+    return max(0, _held(state) - _held(parameter))
 
 
-def _found(report: Report, axes: tuple[str, ...], pairs: list[Pair]) -> Finding:
+def _found(report: Report, axes: tuple[str, ...], pairs: list[Pair], others: str) -> Finding:
     state, parameter = pairs[0]
     names = with_more(state.name, len(pairs))
     extra = sum(_extra(*pair) for pair in pairs)
@@ -55,12 +66,12 @@ def _found(report: Report, axes: tuple[str, ...], pairs: list[Pair]) -> Finding:
         axes=axes,
         evidence=(
             ("state", ", ".join(f"{each.name} {each.spec}" for each, _ in pairs[:4])),
-            ("parameters", ", ".join(f"{each.name} {each.spec}" for _, each in pairs[:4])),
+            (others, ", ".join(f"{each.name} {each.spec}" for _, each in pairs[:4])),
             ("per device", f"{format_bytes(extra)} of copies in {plural(len(pairs), 'array')}"),
         ),
         fixes=(
             *without_jits(report),
-            *advice(f"make it with the parameter's sharding: jax.device_put({state.name}, {parameter.name}.sharding)"),
+            *advice(f"make it with that sharding: jax.device_put({state.name}, {parameter.name}.sharding)"),
         ),
     )
 
@@ -69,7 +80,8 @@ RULE = Rule(
     id="SS34",
     slug="state-unlike-parameter",
     severity="warning",
-    finds="Optimizer state that is not sharded over an axis over which its parameter is, or not in the same dimension.",
+    finds="Optimizer state that is not sharded over an axis over which its parameter, or another part of its state, is,"
+    " or not in the same dimension.",
     why="Moments are as large as parameters, and two of them twice as large: FSDP saves memory only if they are"
     " sharded, too; in other blocks, each step reshards them. jit(optimizer.init) returns zeros that depend on no"
     " parameter, which come out whole.",

@@ -44,6 +44,13 @@ def momentum(p, m, x, y):
     return jax.tree.map(lambda a, b: a - 0.1 * b, p, m), m
 
 
+def adam(p, state, x, y):
+    gradients = jax.grad(loss)(p, x, y)
+    mu = jax.tree.map(lambda m, g: 0.9 * m + g, state["mu"], gradients)
+    nu = jax.tree.map(lambda n, g: 0.9 * n + g * g, state["nu"], gradients)
+    return jax.tree.map(lambda p, m, n: p - m / (1 + jnp.sqrt(n)), p, mu, nu), {"mu": mu, "nu": nu}
+
+
 def zeros(p):
     return jax.tree.map(jnp.zeros_like, p)
 
@@ -88,6 +95,10 @@ def of_state(state, x, y):
 
 def state_of(moments):
     return {"mu": moments, "params": sharded}
+
+
+def moments(mu, nu):
+    return {"mu": placed(zeros(init()), mu), "nu": placed(zeros(init()), nu)}
 
 
 class Index:
@@ -135,6 +146,7 @@ CASES = {
     "zeros beside weights": ("SS35", "result[1]['w1']", jax.jit(made), (1.0,)),
     "moments in other blocks": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), columns), x, y)),
     "moments of a state": ("SS34", "state['mu']['w1']", jax.jit(of_state), (state_of(copied), x, y)),
+    "one of two moments whole": ("SS34", "state['nu']['w1']", jax.jit(adam), (copied, moments(rows, whole), x, y)),
     "batch closed over": ("SS36", "x", with_batch, (copied,)),
     "weights closed over": ("SS36", "sharded['w1']", of_weights, (x,)),
     "vectors of an object": ("SS36", "self.vectors", jax.jit(Index().scores), (x,)),
@@ -146,6 +158,7 @@ CASES = {
     "fsdp": ("", "", jax.jit(sgd, out_shardings=rows), (sharded, x, y)),
     "moments sharded": ("", "", jax.jit(momentum), (sharded, placed(zeros(init()), rows), x, y)),
     "moments of a state sharded": ("", "", jax.jit(of_state), (state_of(sharded), x, y)),
+    "both moments sharded alone": ("", "", jax.jit(adam), (copied, moments(rows, rows), x, y)),
     "moments sharded alone": ("", "", jax.jit(momentum), (copied, placed(zeros(init()), rows), x, y)),
     "zeros as weights": ("", "", jax.jit(made, out_shardings=rows), (1.0,)),
     "initialized": ("", "", jax.jit(init, out_shardings=rows), ()),
