@@ -327,7 +327,7 @@ CEILINGS = {
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 2650,
-    "inspector/findings": 8450,
+    "inspector/findings": 8460,
     "inspector/ir": 1906,
     "inspector/render": 8745,
     "inspector/report": 2600,
