@@ -51,11 +51,8 @@ def fixes_of(report: Report, candidate: PricedCandidate) -> list[Fix]:
 def titled(candidate: PricedCandidate) -> str:
     """`request P('x') for params['w'] instead of P()`."""
     first = next((each for each in candidate.changes if each.kind == "argument"), candidate.changes[0])
-    alike = [each for each in candidate.changes if each.kind == first.kind]
-    names = list(dict.fromkeys(_starred(each.name) for each in alike if each.spec == first.spec))
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    others = len({_starred(each.name) for each in alike if each.spec != first.spec})
-    also = f", and other specs for {others} more" if others else ""
+    alike = (each for each in candidate.changes if each.kind == first.kind)
+    names = {_starred(each.name): each.spec == first.spec for each in (first, *alike)}
     match first:
         case PricedChange(kind="new"):
             return f"constrain this to {first.spec}"
@@ -64,8 +61,8 @@ def titled(candidate: PricedCandidate) -> str:
         case PricedChange(kind="constraint"):
             return f"constrain this to {first.spec} instead of {first.now}"
         case PricedChange(kind="result", now=None):
-            return f"request {first.spec} for {names[0]}{more} in out_shardings{also}"
-    return f"request {first.spec} for {names[0]}{more} instead of {first.now}{also}"
+            return f"request {first.spec} for {_named(names)} in out_shardings{_also(names)}"
+    return f"request {first.spec} for {_named(names)} instead of {first.now}{_also(names)}"
 
 
 def with_true_title(fix: Fix, before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Fix:
@@ -74,11 +71,21 @@ def with_true_title(fix: Fix, before: Mapping[str, str | None], after: Mapping[s
     is_met = all(_is_as(after.get(name), spec) for name, spec in fix.requests)
     if not fix.requests or not changed or (is_met and {each[0] for each in changed} <= dict(fix.requests).keys()):
         return fix
-    first, now, spec = changed[0]
-    names = dict.fromkeys(_starred(each[0]) for each in changed)
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    title = f"request {_short(spec)} for {_starred(first)}{more} instead of {_short(now)}"
+    _, now, spec = changed[0]
+    names = {_starred(name): (before, after) == (now, spec) for name, before, after in changed}
+    title = f"request {_short(spec)} for {_named(names)} instead of {_short(now)}{_also(names)}"
     return replace(fix, title=_with_line(title, fix.edits))
+
+
+def _named(names: Mapping[str, bool]) -> str:
+    """The first of some names, and how many more get the same spec, of which that is true."""
+    alike = [name for name, is_alike in names.items() if is_alike]
+    return f"{alike[0]} and {len(alike) - 1} more" if len(alike) > 1 else alike[0]
+
+
+def _also(names: Mapping[str, bool]) -> str:
+    others = len(names) - sum(names.values())
+    return f", and other specs for {others} more" if others else ""
 
 
 def _short(spec: str | None) -> str:

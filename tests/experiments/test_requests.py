@@ -151,7 +151,8 @@ def test_moments_get_the_spec_of_their_parameter(tmp_path: Path, fields: str) ->
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    ("text", "line"), [(programs.RANKED, "device_put(moments()"), (programs.SIBLING, "lambda leaf: P()")]
+    ("text", "line"),
+    sampled([(programs.RANKED, "device_put(moments()"), (programs.SIBLING, "lambda leaf: P()")], 1),
 )
 def test_leaves_of_a_state_get_the_spec_that_fits_them(tmp_path: Path, text: str, line: str) -> None:
     """A fix of one line divides the moments by 4; the count of steps stays whole."""
@@ -329,7 +330,7 @@ def test_keys_that_every_device_holds_send_nothing(tmp_path: Path) -> None:
     """They are more than today's arguments, and less than what is gathered today."""
     before, request = report_of(tmp_path, programs.ATTENTION)
     assert before.capture.arguments[0].spec == "P(None, 'x')"
-    found = suggested(before.capture, request, 30)
+    found = suggested(before.capture, request, 12)
     today = next(row for row in found.rows if row.row is None)
     assert (today.cost > 0, found.rows[0].cost) == (True, 0)
     assert found.rows[0].memory < today.memory
@@ -342,7 +343,7 @@ def test_suggestions_are_measured(tmp_path: Path) -> None:
     The edits of a row, made by hand, give a program that sends as much, counted by another reader.
     """
     before, request = report_of(tmp_path, programs.VALUES)
-    found = suggested(before.capture, request, 30)
+    found = suggested(before.capture, request, 16)
     first, today = found.rows[0], next(row for row in found.rows if row.row is None)
     assert all(row.experiment.before == today.experiment.after for row in found.rows)
     assert first.memory <= 1.002 * today.memory

@@ -91,7 +91,7 @@ def line_of(text: str) -> int:
 def test_a_note_whose_fix_saves_something_is_a_warning(script: Path) -> None:
     report = report_of(script, "swapped")
     assert {each.severity for each in report.findings if each.rule == "SS23"} == {"info"}
-    searched = tried(report, request_of(script, "swapped"), seconds=600)
+    searched = tried(report, request_of(script, "swapped"), seconds=8)
     found, *others = [each for each in searched.findings if each.rule == "SS23"]
     assert found.severity == "warning"
     assert all(each.fixes[0].helps for each in others if each.severity == "warning")

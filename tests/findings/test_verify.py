@@ -208,8 +208,9 @@ def test_values_are_compared(script: Path) -> None:
     lab = Lab(report, request, EVERYTHING, 600, lambda what: None)
     for edits, why in ((wrong, "the results are not the same"), (narrower, "the results have other types")):
         found = replace(found, fixes=(Fix("wrong", edits),))
-        _, _, done = next(lab.outcomes([found]))
-        assert (done.state, done.why) == ("values differ", why)
+        _, _, fix = next(lab.outcomes([found]))
+        assert fix.experiment is not None
+        assert (fix.state, fix.experiment.why) == ("values differ", why)
 
 
 invarying = pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="casts of older JAX have other names")
