@@ -19,7 +19,7 @@ from ..findings.fixes.edits import Edits, overlap, together
 from ..pipeline import inspect
 from ..report import Experiment, Report
 from .edited import captured_with
-from .lab import MAX_AT_ONCE
+from .lab import GRACE_S, MAX_AT_ONCE, MAX_TIMES
 from .measured import measured
 from .pricing import PricedRow, searched
 from .spec_places import entries_in
@@ -149,6 +149,7 @@ class _Trials:
         self._request = for_numbers(replace(request, program=report.capture.chosen))
         self._before = measured(report)
         self._here = Semaphore(MAX_AT_ONCE)
+        self._least = GRACE_S + MAX_TIMES * sum(report.capture.timings.values())
         self.today = Suggestion(Experiment("tried", before=self._before, after=self._before, values="equal"))
 
     def tried(self, row: PricedRow, capture_it: Callable[[Request], Capture], end: float) -> Suggestion | None:
@@ -158,7 +159,7 @@ class _Trials:
         if time.monotonic() > end:
             return None
         self._tell(f"compiling {', '.join(f'{name}: {spec}' for name, spec in row.shardings[:2])}")
-        left = max(5.0, end - time.monotonic())
+        left = max(self._least, end - time.monotonic())
         try:
             return self._outcome(row, capture_it(replace(self._request, shardings=row.shardings, timeout=left)))
         except TimeoutError:
@@ -195,7 +196,7 @@ class _Trials:
                 break
             with self._here:
                 self._tell(f"writing {', '.join(titled(each) for each in row.groups[:2])}")
-                request = replace(self._request, timeout=max(5.0, left))
+                request = replace(self._request, timeout=max(self._least, left))
                 changed = captured_with(self._report.program, request, edits)
             specs = () if changed is None else ((each.path, each.spec) for each in changed.arguments)
             if wanted.items() <= {path: entries_in(spec or "P()") for path, spec in specs if path in wanted}.items():
