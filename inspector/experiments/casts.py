@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...parsers.source import Frame
-from ..findings.fixes.calls import around, imports, name_of, nodes_of, own_files
+from ..findings.fixes.calls import behind, imports, name_of, nodes_of, of_lax, own_files
 from ..findings.fixes.edits import Edits, instead, together
 from ..findings.fixes.specs import CONSTRAINTS, targets_of
 from ..findings.rule import Saving, finding
@@ -27,17 +26,16 @@ def cast_late(report: Report) -> Iterator[Finding]:
     size = sum(known_product(each.wire_bytes, each.executions) or 0 for each in gathers)
     for file in own_files(report.program) if rule is not None and size else ():
         source = report.program.file(file)
-        lax = next((name for name in ("jax", "lax") if source is not None and imports(source, name)), None)
-        for node in nodes_of(report.program, file) if lax is not None else ():
+        has_lax = source is not None and any(imports(source, name) for name in ("jax", "lax"))
+        for node in nodes_of(report.program, file) if has_lax else ():
             for constraint, casts in _casts(report.program, file, node):
                 operand, dtype = ast.unparse(constraint.args[0]), ast.unparse(casts[0].args[0])
-                barrier = f"{'jax.lax' if lax == 'jax' else lax}.optimization_barrier"
-                text = f"{barrier}({ast.unparse(_with_value(casts[0], constraint.args[0]))})"
-                edits = _edits(file, constraint, casts, text)
+                barrier = of_lax(report.program, (file, constraint), "optimization_barrier")
+                edits = _edits(file, constraint, casts, ast.Name(barrier))
                 assert rule is not None
                 yield finding(
                     rule,
-                    FindingPlace(operand, SourcePosition.exact((Frame(file, "", constraint.lineno),))),
+                    FindingPlace(operand, SourcePosition.of_line(file, constraint.lineno)),
                     f"{operand} is cast to {dtype} after the constraint",
                     confidence="likely",
                     fixes=(Fix(f"cast {operand} before the constraint (line {constraint.lineno})", edits),),
@@ -51,11 +49,8 @@ def _casts(program: Program, file: str, node: ast.AST) -> Iterator[tuple[ast.Cal
         case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="astype"), args=[_]) if _constrains(inner):
             yield inner, [node]
         case ast.Assign(value=ast.Call() as inner) if _constrains(inner):
-            name, body = next(targets_of(node), None), next(around(program, (file, node)), None)
-            if name is None or not isinstance(body, ast.FunctionDef) or node not in body.body:
-                return
-            after = [each for one in body.body[body.body.index(node) + 1 :] for each in ast.walk(one)]
-            uses = [each for each in after if isinstance(each, ast.Name) and each.id == name.id]
+            name, after = next(targets_of(node), None), behind(program, (file, node))
+            uses = [each for each in after if name is not None and isinstance(each, ast.Name) and each.id == name.id]
             casts = [
                 each
                 for each in after
@@ -70,18 +65,13 @@ def _constrains(call: ast.Call) -> bool:
     return name_of(call.func) in CONSTRAINTS and len(call.args) > 1
 
 
-def _with_value(cast: ast.Call, value: ast.expr) -> ast.Call:
-    return ast.Call(ast.Attribute(value, "astype"), cast.args, cast.keywords)
-
-
-def _edits(file: str, constraint: ast.Call, casts: list[ast.Call], operand: str) -> Edits:
-    moved = ast.unparse(
-        ast.Call(constraint.func, [ast.parse(operand, mode="eval").body, *constraint.args[1:]], constraint.keywords)
-    )
-    inner = [each for each in casts if isinstance(each.func, ast.Attribute) and each.func.value is constraint]
-    if inner:
-        return instead((file, inner[0]), moved)
-    names = (
-        instead((file, each), ast.unparse(each.func.value)) for each in casts if isinstance(each.func, ast.Attribute)
-    )
-    return together(instead((file, constraint.args[0]), operand), *names)
+def _edits(file: str, constraint: ast.Call, casts: list[ast.Call], barrier: ast.expr) -> Edits:
+    """The constraint of the cast operand behind a barrier, and what was cast in the place of each cast."""
+    operand, cast = constraint.args[0], casts[0]
+    narrow = ast.Call(barrier, [ast.Call(ast.Attribute(operand, "astype"), cast.args, cast.keywords)], [])
+    values = {each: each.func.value for each in casts if isinstance(each.func, ast.Attribute)}
+    if values[cast] is constraint:
+        moved = ast.Call(constraint.func, [narrow, *constraint.args[1:]], constraint.keywords)
+        return instead((file, cast), ast.unparse(moved))
+    names = (instead((file, each), ast.unparse(value)) for each, value in values.items())
+    return together(instead((file, operand), ast.unparse(narrow)), *names)

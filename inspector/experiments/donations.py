@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from ..capture.model import Value
 from ..findings.fixes.calls import around, name_of, nodes_of, own_files
-from ..findings.fixes.edits import Edits, Placed, instead, with_keyword
+from ..findings.fixes.edits import Edits, Placed, instead
 from ..findings.fixes.jits import jit_of, with_jit_keyword
-from ..findings.fixes.specs import targets_of
+from ..findings.fixes.specs import parts_of_targets, targets_of
 from ..findings.rule import Saving, finding
 from ..findings.rules import rule_named
 from ..ir.name_scopes import Leaf
@@ -28,11 +28,11 @@ LOADERS = ("device_put", "make_array_from_process_local_data")
 
 
 class _Jitted(NamedTuple):
-    """A function, the names by which its jit is called, the parameters of the jit, and how many a call leaves out."""
+    """The parameters of a jit, how many of them its calls leave out, and these, each with its file."""
 
-    names: set[str]
     parameters: list[str]
     bound: int
+    calls: list[tuple[str, ast.Call]]
 
 
 def donated(report: Report) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def donated(report: Report) -> Iterator[Finding]:
     if rule is None or jit is None or jitted is None or peak is None:
         return
     free, given = _replaced(report)
-    wanted = [root for root in free if root in jitted.parameters and _is_reassigned(report.program, jit, jitted, root)]
+    wanted = [root for root in free if root in jitted.parameters and _is_reassigned(report.program, jitted, root)]
     size = sum(free[root] for root in wanted)
     if not wanted or size <= LEAST_MEMORY * peak.bytes:
         return
@@ -102,12 +102,10 @@ def _is_filtered(jit: Placed) -> bool:
 
 def _with_all(program: Program, jit: Placed, jitted: _Jitted, others: list[str]) -> Edits:
     """Equinox's jit with all arguments donated, or all but the first, if no others are kept by those who call it."""
-    kept = [name for name in others if not _is_made_for_each(program, jit, jitted, name)]
+    kept = [name for name in others if not _is_made_for_each(program, jitted, name)]
     if kept and kept != jitted.parameters[:1]:
         return ()
     text = repr("all-except-first" if kept else "all")
-    if isinstance(jit[1], ast.Call) and jit[1].args:
-        return with_keyword((jit[0], jit[1]), "donate", text)
     return with_jit_keyword(jit, "donate", text)
 
 
@@ -141,7 +139,10 @@ def _jitted(program: Program, jit: Placed) -> _Jitted | None:
     )
     parameters = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     bound = int(is_method and is_decorator)
-    return _Jitted(called - {""}, parameters[int(is_method and not is_decorator) :], bound) if called - {""} else None
+    if not called - {""}:
+        return None
+    calls = _calls(program, jit, called - {""})
+    return _Jitted(parameters[int(is_method and not is_decorator) :], bound, calls)
 
 
 def _returns(statement: ast.AST, jit: ast.expr, names: set[str]) -> bool:
@@ -151,13 +152,13 @@ def _returns(statement: ast.AST, jit: ast.expr, names: set[str]) -> bool:
     return isinstance(statement, ast.Return) and statement.value is jit
 
 
-def _calls(program: Program, jit: Placed, jitted: _Jitted) -> list[tuple[str, ast.Call]]:
+def _calls(program: Program, jit: Placed, names: set[str]) -> list[tuple[str, ast.Call]]:
     files = dict.fromkeys((jit[0], *own_files(program)))
     calls = [
         (file, node)
         for file in files
         for node in nodes_of(program, file)
-        if isinstance(node, ast.Call) and name_of(node.func) in jitted.names
+        if isinstance(node, ast.Call) and name_of(node.func) in names
     ]
     owner = next((each.name for each in around(program, jit) if isinstance(each, ast.ClassDef)), None)
     objects = {
@@ -185,9 +186,9 @@ def _given(call: ast.Call, jitted: _Jitted, name: str) -> ast.expr | None:
     return call.args[number] if 0 <= number < len(call.args) and not is_spread else keyword
 
 
-def _is_reassigned(program: Program, jit: Placed, jitted: _Jitted, name: str) -> bool:
+def _is_reassigned(program: Program, jitted: _Jitted, name: str) -> bool:
     """Return whether each call of the function assigns to what it is given as a parameter, of which no copy is kept."""
-    calls = _calls(program, jit, jitted)
+    calls = jitted.calls
     return bool(calls) and all(_assigns(program, call, _given(call[1], jitted, name)) for call in calls)
 
 
@@ -201,13 +202,12 @@ def _assigns(program: Program, call: tuple[str, ast.Call], given: ast.expr | Non
         isinstance(each, ast.Assign) and ast.unparse(each.value) == text and each is not statement
         for each in ast.walk(body)
     )
-    targets = [part for target in statement.targets for part in (target, *getattr(target, "elts", ()))]
-    return text in map(ast.unparse, targets) and not is_kept
+    return text in map(ast.unparse, parts_of_targets(statement)) and not is_kept
 
 
-def _is_made_for_each(program: Program, jit: Placed, jitted: _Jitted, name: str) -> bool:
+def _is_made_for_each(program: Program, jitted: _Jitted, name: str) -> bool:
     """Return whether what each call is given is made of what was read, in the same body, and is not used afterwards."""
-    calls = _calls(program, jit, jitted)
+    calls = jitted.calls
     return bool(calls) and all(_is_made_for(program, call, _given(call[1], jitted, name)) for call in calls)
 
 
@@ -221,9 +221,7 @@ def _is_made_for(program: Program, call: tuple[str, ast.Call], given: ast.expr |
     makers = [
         each.value
         for each in ast.walk(body)
-        if isinstance(each, ast.Assign)
-        for target in each.targets
-        if any(part in names for part in (target, *getattr(target, "elts", ())))
+        if isinstance(each, ast.Assign) and any(part in names for part in parts_of_targets(each))
     ]
     uses = [each for each in names if isinstance(each.ctx, ast.Load)]
     return uses == [given] and len(makers) == 1 and _reads(makers[0])

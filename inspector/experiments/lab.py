@@ -18,7 +18,7 @@ from ..findings.fixes.edits import Edits, overlap
 from ..findings.rules import rule_named
 from ..findings.settled import settled
 from ..pipeline import inspect
-from ..report import ComparedBy, Elsewhere, Experiment, Finding, Fix, Measured, Report
+from ..report import ComparedBy, Elsewhere, Experiment, Finding, Fix, Report
 from ..report.policy import EVERYTHING, Policy
 from .edited import captured_with, devices_of
 from .elsewhere import elsewhere
@@ -28,7 +28,7 @@ from .rewrites import rewrites
 from .suspects import RULE, obstacle, with_suspects
 from .switches import draws_others
 from .values import ROUNDING, Comparison, compared, evaluated_results, for_numbers, is_finite
-from .verdict import Changed, judged
+from .verdict import Side, judged
 from .written import with_true_title
 
 MIN_SECONDS, MAX_SECONDS = 2.0, 20.0
@@ -142,7 +142,7 @@ class Lab:
         with ThreadPoolExecutor(MAX_AT_ONCE + 1) as pool:
             is_wanted = search and self._policy.wants(RULE) and measured(self._report).bytes != 0
             pricing = pool.submit(self._prices) if is_wanted else None
-            _ = self._gentle, self._before, self._cost  # before any thread asks for them
+            _ = self._gentle, self._before, self._side  # before any thread asks for them
             if search:
                 more = [each for each in rewrites(self._report) if self._policy.wants(each.rule)]
                 self.unseen = set(range(len(found), len(found) + len(more)))
@@ -243,13 +243,13 @@ class Lab:
 
     def _with_outcome(self, done: _Tried | Experiment, found: Finding, position: int) -> Fix:
         fix = replace(found.fixes[position], experiment=self._judged(done, found))
-        return fix if isinstance(done, Experiment) else with_true_title(fix, self._specs, done.after.specs)
+        return fix if isinstance(done, Experiment) else with_true_title(fix, self._side.specs, done.after.specs)
 
     def _judged(self, done: _Tried | Experiment, found: Finding) -> Experiment:
         """The verdict for a finding: of a change that does not trace it is that for all."""
         if isinstance(done, Experiment):
             return done
-        verdict = judged(self._before, self._cost, done.after, done.numbers, found)
+        verdict = judged(self._before, self._side, done.after, done.numbers, found)
         return replace(verdict, compared_by=done.by)
 
     def _tried_with(self, case: Path, edits: Edits, found: Finding) -> _Tried | Experiment:
@@ -266,19 +266,15 @@ class Lab:
         after = inspect(changed, self._policy)
         is_other = draws_others(self._report.program, edits)
         numbers = compared(None if is_other else self._before.capture.execution, changed.execution, _rounding(found))
-        done = _Tried(Changed.of(after, measured(after)), numbers)
+        done = _Tried(Side.of(after, measured(after)), numbers)
         is_compared = is_other or numbers.values != "not compared" or not self._is_small_and_elsewhere
         if is_compared or not self._judged(done, found).helps:
             return done
         return _Tried(done.after, *self._compared_here(edits, changed, case, _rounding(found)))
 
     @cached_property
-    def _specs(self) -> dict[str, str | None]:
-        return Changed.of(self._report, self._cost).specs
-
-    @cached_property
-    def _cost(self) -> Measured:
-        return measured(self._before)
+    def _side(self) -> Side:
+        return Side.of(self._before, measured(self._before))
 
     @cached_property
     def _before(self) -> Report:
@@ -345,7 +341,7 @@ class Lab:
 class _Tried(NamedTuple):
     """A change that was compiled, and its numbers beside those of the unchanged program."""
 
-    after: Changed
+    after: Side
     numbers: Comparison
     by: ComparedBy = "run"
 

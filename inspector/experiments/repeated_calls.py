@@ -6,8 +6,7 @@ import ast
 import os
 from collections.abc import Iterator
 
-from ...parsers.source import Frame
-from ..findings.fixes.calls import around, nodes_of, own_files
+from ..findings.fixes.calls import behind, nodes_of, own_files
 from ..findings.fixes.edits import instead
 from ..findings.fixes.specs import targets_of
 from ..findings.rule import Saving, finding
@@ -30,7 +29,7 @@ def sent_twice(report: Report) -> Iterator[Finding]:
             text, what = ast.unparse(_of(inner, name)), ast.unparse(first)
             yield finding(
                 rule,
-                FindingPlace(name, SourcePosition.exact((Frame(file, "", second.lineno),))),
+                FindingPlace(name, SourcePosition.of_line(file, second.lineno)),
                 f"{ast.unparse(inner.args[0])} is sent twice: {name} is {what}",
                 confidence="likely",
                 fixes=(Fix(f"compute {text} of what was sent (line {second.lineno})", instead((file, second), text)),),
@@ -53,10 +52,10 @@ def _pairs(program: Program, file: str) -> Iterator[tuple[str, ast.Call, ast.Cal
         name = next(iter(targets_of(node)), None)
         if name is None or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
             continue
-        first, body = node.value, next(around(program, (file, node)), None)
-        if not first.args or not isinstance(body, ast.FunctionDef):
+        first = node.value
+        mine = behind(program, (file, node)) if first.args else []
+        if not mine:
             continue
-        mine = [each for statement in body.body[body.body.index(node) + 1 :] for each in ast.walk(statement)]
         kept = {name.id, *(each.id for each in ast.walk(first.args[0]) if isinstance(each, ast.Name))}
         if any(isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id in kept for each in mine):
             continue

@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...parsers.source import Frame
 from ..findings.fixes.calls import imports, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, instead, with_keyword
 from ..findings.rule import Saving, finding
@@ -60,7 +59,7 @@ def _saved(report: Report) -> Iterator[Finding]:
                 place = fixes[0].edits[0]
                 yield finding(
                     rule,
-                    FindingPlace("checkpoint", SourcePosition.exact((Frame(file, "", place.line),))),
+                    FindingPlace("checkpoint", SourcePosition.of_line(file, place.line)),
                     f"the backward pass repeats {len(repeated)} collectives of the forward pass",
                     confidence="likely",
                     evidence=(("repeated", f"{format_bytes(size)} per device and step"),),

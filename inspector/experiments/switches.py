@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ...parsers.source import Frame
 from ..findings.fixes.calls import imports, name_of, nodes_of, user_files
 from ..findings.fixes.edits import extent, instead
 from ..findings.fixes.specs import MESHES, value_of
@@ -60,7 +59,7 @@ def _found(report: Report, placed: tuple[str, ast.expr], message: str, title: st
     file, node = placed
     made = finding(
         rule,
-        FindingPlace(ast.unparse(node), SourcePosition.exact((Frame(file, "", node.lineno),))),
+        FindingPlace(ast.unparse(node), SourcePosition.of_line(file, node.lineno)),
         message,
         confidence="likely",
         severity="warning",

@@ -33,9 +33,11 @@ LEAST = 1e-4
 """Share of the time of a step that is a difference."""
 
 
-class Changed(NamedTuple):
-    """A changed program, as far as a verdict on it depends on that: results are of these `types`, `specs` by name those
-    of the arguments."""
+class Side(NamedTuple):
+    """A program without or with a change, as far as a verdict depends on it.
+
+    Results are of these `types`, `specs` are those of the arguments by their paths.
+    """
 
     cost: Measured
     findings: tuple[Finding, ...]
@@ -44,7 +46,7 @@ class Changed(NamedTuple):
     specs: dict[str, str | None]
 
     @classmethod
-    def of(cls, report: Report, cost: Measured) -> Changed:
+    def of(cls, report: Report, cost: Measured) -> Side:
         """Read it off a report; `known` findings are suppressed."""
         types = tuple(jax_type(value.type) for value in report.capture.outputs)
         specs = {each.name: each.spec for each in report.shardings if each.role == "argument"}
@@ -56,13 +58,12 @@ class Changed(NamedTuple):
         return Counter(found.rule for found in (*self.findings, *self.known))
 
 
-def judged(report: Report, cost: Measured, after: Changed, numbers: Comparison, found: Finding | None) -> Experiment:
-    """The experiment of a change of a program: for a finding, or by itself.
+def judged(report: Report, before: Side, after: Side, numbers: Comparison, found: Finding | None) -> Experiment:
+    """The experiment of a change of a program, of which `before` is read off the report: for a finding, or by itself.
 
     A change for an error is to give other results, so it helps if the error is gone and none appears.
     """
-    before = Changed.of(report, cost)
-    were, are, costs = before.rules, after.rules, (cost, after.cost)
+    were, are, costs = before.rules, after.rules, (before.cost, after.cost)
     errors = {each.rule for each in after.findings if each.severity == "error"}
     wrong = sorted(rule for rule in errors if are[rule] > were[rule])
     state: State = "not helping"
@@ -77,9 +78,9 @@ def judged(report: Report, cost: Measured, after: Changed, numbers: Comparison, 
         rule = None if found is None else rule_named(found.rule)
         if found is not None and rule is not None and rule.is_observation and _is_seen(found, report):
             is_there = are[found.rule] >= were[found.rule]
-            cost_of_it = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_taken(rule.saves, *costs)
+            cost = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_taken(rule.saves, *costs)
             saves_anyway = rule.saves != "memory" and not _obstacle("communication", *costs)
-            why = cost_of_it if not is_there else "" if saves_anyway else "the finding is still there"
+            why = cost if not is_there else "" if saves_anyway else "the finding is still there"
         else:
             why = _obstacle("communication" if rule is None else rule.saves, *costs)
     why = why or _moved_batch(report, after, found)
@@ -88,7 +89,7 @@ def judged(report: Report, cost: Measured, after: Changed, numbers: Comparison, 
     return Experiment(
         state="tried" if not why else state,
         why=why,
-        before=cost,
+        before=before.cost,
         after=after.cost,
         values=numbers.values,
         changes=numbers.changes,
@@ -97,7 +98,7 @@ def judged(report: Report, cost: Measured, after: Changed, numbers: Comparison, 
     )
 
 
-def _moved_batch(before: Report, after: Changed, found: Finding | None) -> str:
+def _moved_batch(before: Report, after: Side, found: Finding | None) -> str:
     """Say which data a change of a parameter's sharding splits in another dimension: its edit is of both."""
     if found is None:
         return ""
@@ -183,7 +184,7 @@ def _change(before: int | None, after: int | None) -> str:
     return f"{format_bytes(before or 0)} → {format_bytes(after or 0)}"
 
 
-def _wrong_gradients(after: Changed, found: Finding) -> Iterator[str]:
+def _wrong_gradients(after: Side, found: Finding) -> Iterator[str]:
     """Reasons for which gradients over the same axes are still wrong: a fix of one error may leave them so."""
     for each in after.findings:
         rule = rule_named(each.rule)

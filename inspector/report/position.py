@@ -34,6 +34,11 @@ class SourcePosition(Record, frozen=True):
         """A stack that was recorded for the very operation; no position where it is empty."""
         return cls(stack, "exact" if stack else "none")
 
+    @classmethod
+    def of_line(cls, file: str, line: int) -> SourcePosition:
+        """A line of a file, which no call stack led to."""
+        return cls.exact((Frame(file, "", line),))
+
     @property
     def frame(self) -> Frame | None:
         """The innermost frame of the user's program: outside of what it has installed."""

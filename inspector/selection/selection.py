@@ -121,7 +121,7 @@ def _spans(report: Report, collective: Collective, stage: ParsedStage) -> tuple[
 
 
 def _counterparts(report: Report, collective: Collective, stage: ParsedStage) -> Sequence[Collective]:
-    """The collectives of a stage that a collective of another stage corresponds to, as far as that can be told."""
+    """The collectives of a stage that a collective of another stage corresponds to, as far as that is known."""
     origin = report.program.stage(collective.stage)
     return () if origin is None else counterparts(origin, collective, stage, collectives_in(report, stage)).found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from shardscope.inspector.capture.model import Capture, Value
 from shardscope.inspector.experiments.values import Comparison
-from shardscope.inspector.experiments.verdict import CHANGED, Changed, judged
+from shardscope.inspector.experiments.verdict import CHANGED, Side, judged
 from shardscope.inspector.findings.settled import ALSO, settled
 from shardscope.inspector.report import Edit, Experiment, Finding, Fix, Measured, Report
 
@@ -30,8 +30,9 @@ def verdict(
     """State and reason; costs are pairs, before and after."""
     known: dict[str, Any] = {"bytes": (100, 60)} | costs
     sides = (Measured(**{name: each[n] for name, each in known.items()}) for n in (0, 1))
-    cost, changed = sides
-    done = judged(before or with_results(FOUND), cost, Changed.of(after, changed), Comparison(values), found)
+    reports = before or with_results(FOUND), after
+    one, other = (Side.of(each, cost) for each, cost in zip(reports, sides, strict=True))
+    done = judged(reports[0], one, other, Comparison(values), found)
     return done.state, done.why
 
 

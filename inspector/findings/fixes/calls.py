@@ -222,6 +222,14 @@ def around(program: Program, call: tuple[str, ast.AST]) -> Iterator[ast.AST]:
         yield node
 
 
+def behind(program: Program, statement: tuple[str, ast.stmt]) -> list[ast.AST]:
+    """The syntax that follows a statement in the body of its function; nothing of one that is deeper, or in none."""
+    body = next(around(program, statement), None)
+    if not isinstance(body, ast.FunctionDef):
+        return []
+    return [each for one in body.body[body.body.index(statement[1]) + 1 :] for each in ast.walk(one)]
+
+
 @derived
 def _parents(source: SourceFile) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(tree_of(source)) for child in ast.iter_child_nodes(node)}

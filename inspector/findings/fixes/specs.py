@@ -143,10 +143,15 @@ def targets_of(node: ast.AST) -> Iterator[ast.Name]:
         yield from (target for target in node.targets if isinstance(target, ast.Name))
 
 
+def parts_of_targets(node: ast.AST) -> list[ast.expr]:
+    """The targets of an assignment, also those in a tuple."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [part for target in targets for part in (target, *getattr(target, "elts", ()))]
+
+
 def assigned_names(node: ast.AST) -> set[str]:
     """The names and attributes that a statement assigns, also those in a tuple."""
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    return {name_of(part) for target in targets for part in (target, *getattr(target, "elts", ()))} - {""}
+    return {name_of(part) for part in parts_of_targets(node)} - {""}
 
 
 def _has_bare_specs(program: Program, file: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....parsers.source import Frame
 from ...report import Finding, FindingPlace, Report, SourcePosition
 from ...units import plural
 from ..rule import Rule, advice, finding
@@ -24,7 +23,7 @@ def check(report: Report) -> Iterator[Finding]:
     passed, first = found.differing_pass, found.first
     by = "" if passed is None else f" after the pass {passed.name}"
     file, _, line = ("" if first is None else first.place).rpartition(":")
-    source = SourcePosition.exact((Frame(file, "", int(line)),)) if line.isdecimal() else SourcePosition()
+    source = SourcePosition.of_line(file, int(line)) if line.isdecimal() else SourcePosition()
     yield finding(
         RULE,
         FindingPlace("" if first is None else first.name, source),

@@ -182,7 +182,7 @@ def test_remedies(found: CollectiveCause, text: str) -> None:
     )
 
 
-def told(*fields: dict[str, Any], causes: int = 0, count: int = 1) -> list[str]:
+def lines_of(*fields: dict[str, Any], causes: int = 0, count: int = 1) -> list[str]:
     asked = OnDemand(
         causes=lambda _: (cause("own", moved=None),) * causes, reasons=lambda *_: (why(),) * bool(causes > 1)
     )
@@ -210,23 +210,23 @@ def told(*fields: dict[str, Any], causes: int = 0, count: int = 1) -> list[str]:
     ],
 )
 def test_collectives_that_are_not_allowed(fields: dict[str, Any], count: int, text: str) -> None:
-    assert told(fields, count=count) == [text]
+    assert lines_of(fields, count=count) == [text]
 
 
 @pytest.mark.parametrize("count", [MAX_COLLECTIVES, MAX_COLLECTIVES + 1, MAX_COLLECTIVES + 3])
 def test_many_collectives(count: int) -> None:
-    lines = told(*[{}] * count)
+    lines = lines_of(*[{}] * count)
     more = [f"and {count - MAX_COLLECTIVES} more"] if count > MAX_COLLECTIVES else []
     assert lines[MAX_COLLECTIVES:] == more
 
 
 def test_why_they_are_there() -> None:
     """The operation, and what would do without; of many the first."""
-    (_, operation) = told({"op_name": "jit(f)/dot"})
+    (_, operation) = lines_of({"op_name": "jit(f)/dot"})
     assert operation == "  for jit(f)/dot"
-    (_, because) = told({}, causes=1)
+    (_, because) = lines_of({}, causes=1)
     assert because.startswith("  because dot_general (model.py:7): partitioned without")
-    many = told({}, causes=MAX_CAUSES + 1)
+    many = lines_of({}, causes=MAX_CAUSES + 1)
     assert len(many) == 1 + 2 * MAX_CAUSES
     assert many[2].startswith("  to choose how it is partitioned")
 
@@ -237,6 +237,6 @@ def test_the_line_of_the_file(tmp_path: Path, line: int, text: str) -> None:
     path = tmp_path / "model.py"
     path.write_text("first = 1\n  second = 2\n")
     source = SourcePosition.exact((Frame(str(path), "step", line),))
-    assert told({"source": source})[1:] == [f"  {path}:{line}, in step{text}"]
-    (_, gone) = told({"source": SourcePosition.exact((Frame(str(tmp_path / "no.py"), "step", 1),))})
+    assert lines_of({"source": source})[1:] == [f"  {path}:{line}, in step{text}"]
+    (_, gone) = lines_of({"source": SourcePosition.exact((Frame(str(tmp_path / "no.py"), "step", 1),))})
     assert gone.endswith("no.py:1, in step")
