@@ -24,10 +24,10 @@ from .protocol.events import OtherResult as OtherResult
 from .protocol.events import Phase as Phase
 from .protocol.events import Progress as Progress
 from .protocol.events import Subject as Subject
-from .protocol.events import Value as Value
 from .protocol.events import key_of_axes as key_of_axes
 from .protocol.stages import STAGES as STAGES
 from .protocol.stages import Dialect as Dialect
+from .protocol.trace import Value as Value
 from .protocol.values import Compared, Gradients, Probe, Probed, Reference, Summary, Timing
 from .protocol.values import Execution as Execution
 from .protocol.values import OutputSummary as OutputSummary

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..capture import file
 from ..capture.model import CaptureError
-from ..capture.protocol.trace import CompiledProgram, Place, ProgramArgument
+from ..capture.protocol.trace import CompiledProgram, Place, Value
 from ..correspondence.positions import frames_at
 from ..ir.program import Program as ReadProgram
 from ..ir.stage import ParsedStage
@@ -90,14 +90,14 @@ def _devices(program: CompiledProgram) -> str:
     return f"device{'s' * (program.devices > 1)} {shown}{', …' * (program.devices > MAX_PATHS)}"
 
 
-def _text(argument: ProgramArgument, other: ProgramArgument) -> str:
+def _text(argument: Value, other: Value) -> str:
     words = [argument.type] if argument.type != other.type or argument.weak != other.weak else []
     if argument.weak != other.weak:
         words.append("weak" if argument.weak else "not weak")
     if argument.spec != other.spec:
         words.append(argument.spec or "unspecified sharding")
     elif argument.mesh != other.mesh:
-        words.append(f"{argument.spec} on mesh {argument.mesh or 'unknown'}")
+        words.append(f"{argument.spec or 'type'} on mesh {argument.mesh or 'unknown'}")
     if argument.donated != other.donated:
         words.append("donated" if argument.donated else "not donated")
     return " ".join(words)

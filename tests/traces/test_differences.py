@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import pytest
 from shardscope.inspector.capture.protocol.trace import Backend, Called, CompiledProgram, Place
 from shardscope.inspector.capture.protocol.trace import ProcessStarted as Started
-from shardscope.inspector.capture.protocol.trace import ProgramArgument as Argument
+from shardscope.inspector.capture.protocol.trace import Value as Argument
 from shardscope.inspector.report.traces import Process, Program, Trace, ranks_text
 from shardscope.inspector.traces.ranks import compare_ranks, first_other_call
 from shardscope.inspector.traces.retracing import differences_of, retraced, why

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, get_args
 
 from ...records import dataclass
-from .trace import Place, TraceEvent
+from .trace import Place, TraceEvent, Value
 from .values import CollectiveTimes, Differences, Execution, Gradients, Probe, Probed, Reference, Summaries, Validation
 from .wire import Frame
 
@@ -166,27 +166,6 @@ class Equations:
 
 UPDATED = "updated "
 """Before the path of a result that an argument holds from then on, as modules of `nnx.jit` do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An argument or a result of the captured function.
-
-    `path` is the place in the pytree as one would write it (`params[0]['w1']`, `result[1]`); `type` prints as
-    `jax.typeof` prints it, global shape; `spec` is the requested PartitionSpec, or None where none was requested;
-    `actual` is the one that the compiled program has, or None where it has none, or was not asked. `layout` is the
-    requested order of dimensions in memory, major to minor, `(1, 0)`. `mesh` and `actual_mesh` are the keys of the
-    meshes of the specs, of that of the type where there is no spec; None where they are not known.
-    """
-
-    path: str
-    type: str
-    spec: str | None = None
-    donated: bool = False
-    actual: str | None = None
-    layout: str | None = None
-    mesh: str | None = None
-    actual_mesh: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,15 +96,26 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramArgument:
-    """An argument of a program: path, type, spec and mesh as in a Value; whether its type is weak."""
+class Value:
+    """An argument or a result of a program.
+
+    `path` is the place in the pytree as one would write it (`params[0]['w1']`, `result[1]`); `type` prints as
+    `jax.typeof` prints it, global shape; `spec` is the requested PartitionSpec, or None where none was requested;
+    `actual` is the one that the compiled program has, or None where it has none, or was not asked. `layout` is the
+    requested order of dimensions in memory, major to minor, `(1, 0)`. `mesh` and `actual_mesh` are the keys of the
+    meshes of the specs, of that of the type where there is no spec; None where they are not known. `weak` types give
+    way to those that they meet.
+    """
 
     path: str
     type: str
     spec: str | None = None
-    weak: bool = False
     donated: bool = False
+    actual: str | None = None
+    layout: str | None = None
     mesh: str | None = None
+    actual_mesh: str | None = None
+    weak: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +144,7 @@ class CompiledProgram:
     call: Place | None = None
     function: int = 0
     internal: bool = False
-    arguments: tuple[ProgramArgument, ...] = ()
+    arguments: tuple[Value, ...] = ()
     static: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     transformed: bool = False

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from ... import report
 from ...capture.model import Capture
-from ...capture.protocol import events
+from ...capture.protocol import trace
 from .references import Reference, Text, shaped
 from .shaped import SourceRef, at
 
@@ -134,7 +134,7 @@ class Value(Struct, frozen=True, omit_defaults=True):
     actual_mesh: str | None = None
 
 
-def values_of(values: Sequence[events.Value], capture: Capture) -> list[Value]:
+def values_of(values: Sequence[trace.Value], capture: Capture) -> list[Value]:
     """The arguments or results in their JSON shape, without the key of the mesh where there is only one."""
     has_several = capture.subject is not None and len(capture.subject.meshes) > 1
     known = values if has_several else [replace(each, mesh=None, actual_mesh=None) for each in values]

@@ -12,7 +12,7 @@ from shardscope.inspector.capture.protocol.trace import (
     CompiledProgram,
     Place,
     ProcessStarted,
-    ProgramArgument,
+    Value,
 )
 from shardscope.inspector.render.table import pieces, plain_text
 from shardscope.inspector.render.tables.traces import endings, headline_parts, programs, retracings
@@ -132,7 +132,7 @@ def test_helpers_are_one_line() -> None:
 
 
 def test_arguments_of_a_program() -> None:
-    given = (ProgramArgument("x", "f32[2]", "P('x')"), ProgramArgument("y", "f32[4]", None))
+    given = (Value("x", "f32[2]", "P('x')"), Value("y", "f32[4]", None))
     found = program(arguments=given, static=("n=2", "flag=True"))
     table = programs(trace(found))
     assert [(each.label, each.text) for each in table.details(found)] == [
@@ -151,7 +151,7 @@ def test_programs_of_some_ranks() -> None:
 
 
 def test_functions_that_were_compiled_again() -> None:
-    shapes = [(ProgramArgument("x", f"f32[{size}]", None),) for size in (2, 4, 8)]
+    shapes = [(Value("x", f"f32[{size}]", None),) for size in (2, 4, 8)]
     listed = [program(f"step.{number}", number, arguments=given) for number, given in enumerate(shapes)]
     table = retracings(trace(*listed, program("once")))
     assert texts(table) == [

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ...protocol.events import Value
 from ...protocol.request import UsageError
+from ...protocol.trace import Value
 from ..program.avals import spec_text, type_text
 from ..script_objects import attribute, closed_over, is_a
 from . import wrappers

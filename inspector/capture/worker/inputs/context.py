@@ -15,8 +15,8 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
-from ...protocol.events import Value
 from ...protocol.request import Request, UsageError
+from ...protocol.trace import Value
 from ..channel import Channel
 from ..patches import text_of
 from ..script_objects import variable

@@ -16,6 +16,7 @@ from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from ...protocol.events import ABSTRACT, key_of_axes
+from ...protocol.trace import Value
 
 
 def probe() -> str | None:
@@ -36,14 +37,6 @@ def type_text(aval: Any) -> str:
     except (AttributeError, TypeError):
         text = str(aval)
     return re.sub(r"\{([\w,]+)\}$", lambda match: "{" + ",".join(sorted(match[1].split(","))) + "}", text)
-
-
-def result_text(aval: Any, sharding: Any) -> str:
-    """The type of a result that is put where a requested sharding has it: `f32<host>[8]` in the host's memory."""
-    is_on_host = getattr(sharding, "memory_kind", None) == "pinned_host"
-    if is_on_host and hasattr(aval, "memory_space") and hasattr(jax, "memory"):
-        aval = aval.update(memory_space=jax.memory.Space.Host)
-    return type_text(aval)
 
 
 def variance(aval: Any) -> dict[str, list[str]]:
@@ -134,6 +127,27 @@ def _entry(entry: Any) -> str:
     if isinstance(entry, tuple):
         return f"({', '.join(map(repr, entry))}{',' if len(entry) == 1 else ''})"
     return repr(entry)
+
+
+def value_of(
+    path: str, aval: Any, requested: Any, own: Any = None, *, donated: bool = False, layout: str | None = None
+) -> Value:
+    """An argument or a result, with the sharding that is requested of it, or else its own.
+
+    The type of one that is requested in the host's memory is `f32<host>[8]`.
+    """
+    is_on_host = getattr(requested, "memory_kind", None) == "pinned_host"
+    if is_on_host and hasattr(aval, "memory_space") and hasattr(jax, "memory"):
+        aval = aval.update(memory_space=jax.memory.Space.Host)
+    return Value(
+        path,
+        type_text(aval),
+        spec_text(requested) or spec_text(own),
+        donated,
+        layout=layout,
+        mesh=key_of(requested, own, getattr(aval, "sharding", None)),
+        weak=bool(getattr(aval, "weak_type", False)),
+    )
 
 
 def key_of(*shardings: Any) -> str | None:

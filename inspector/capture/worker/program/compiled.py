@@ -10,7 +10,8 @@ import jax
 from jax._src import sharding_impls, tree_util
 from jax._src.lib import xla_client
 
-from ...protocol.events import Arguments, Memory, Outputs, Value
+from ...protocol.events import Arguments, Memory, Outputs
+from ...protocol.trace import Value
 from ..channel import Channel
 from .avals import key_of, mesh_key, spec_text
 

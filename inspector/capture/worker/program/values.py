@@ -10,11 +10,11 @@ from typing import Any
 import jax
 from jax._src import tree_util
 
-from ...protocol.events import Value
+from ...protocol.trace import Value
 from ..inputs import wrappers
 from ..inputs.callables import Traceable
 from ..inputs.paths import argument_path, has_bare_names, result_path, with_variables
-from .avals import key_of, result_text, spec_text, type_text
+from .avals import value_of
 from .compiled import leaves_of
 
 
@@ -41,13 +41,13 @@ def _arguments(call: Traceable) -> tuple[Value, ...]:
     names = call.dynamic_names()
     known_as = {number: list(paths) for number, paths in call.known_as.items()}
     return tuple(
-        Value(
+        value_of(
             _known(leaf, known_as) or argument_path(path, names),
-            type_text(aval),
-            spec_text(_at(specs, index)) or spec_text(getattr(leaf, "sharding", None)),
-            donated[index],
+            aval,
+            _at(specs, index),
+            getattr(leaf, "sharding", None),
+            donated=donated[index],
             layout=_layout_text(_at(layouts, index)),
-            mesh=key_of(_at(specs, index), getattr(leaf, "sharding", None), getattr(aval, "sharding", None)),
         )
         for index, ((path, leaf), aval) in enumerate(zip(leaves, avals, strict=False))
     )
@@ -89,13 +89,7 @@ def _results(call: Traceable) -> tuple[Value, ...]:
     specs = _spread(wrappers.requested(call.jitted, "out_shardings"), _out_tree(call.traced))
     layouts = _spread(wrappers.requested(call.jitted, "out_layouts"), _out_tree(call.traced))
     return tuple(
-        Value(
-            path,
-            result_text(aval, _at(specs, index)),
-            spec_text(_at(specs, index)),
-            layout=_layout_text(_at(layouts, index)),
-            mesh=key_of(_at(specs, index), getattr(aval, "sharding", None)),
-        )
+        value_of(path, aval, _at(specs, index), layout=_layout_text(_at(layouts, index)))
         for index, (path, aval) in enumerate(zip(paths, avals, strict=False))
     )
 

@@ -18,8 +18,8 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from ...protocol.case import SMALLER
-from ...protocol.events import Value
 from ...protocol.request import Request
+from ...protocol.trace import Value
 from ...protocol.wire import FrameError, read
 from ...protocol.workspace import COMPILER_LOG, EVERY_PASS, compiler_options, diverted
 from ..case import write_case

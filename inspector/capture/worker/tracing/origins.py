@@ -17,10 +17,10 @@ import jax
 import numpy as np
 from jax._src import config
 
-from ...protocol.trace import Place, ProgramArgument
+from ...protocol.trace import Place, Value
 from .. import failures
 from ..inputs.wrappers import dynamic_arguments
-from ..program.avals import key_of, spec_text, type_text
+from ..program.avals import spec_text, value_of
 from ..script_objects import closed_over
 from ..subject import meshes_in_context
 from .lowering import Lowering
@@ -62,25 +62,17 @@ def call_on_stack() -> Place | None:
     return None if found is None else Place(*found)
 
 
-def arguments_of(lowering: Lowering) -> tuple[ProgramArgument, ...]:
-    """The arguments of a program; none where it is not known what it was lowered from."""
+def values_of(lowering: Lowering) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """The arguments and results of a program; none where it is not known what it was lowered from."""
     arguments = lowering.arguments
     jaxpr = arguments.get("closed_jaxpr")
     if jaxpr is None:
-        return ()
-    given = zip(
-        names_of(lowering)[0], jaxpr.in_avals, arguments["in_shardings"], arguments["donated_invars"], strict=True
-    )
-    return tuple(
-        ProgramArgument(
-            name,
-            type_text(aval),
-            spec_text(sharding),
-            bool(getattr(aval, "weak_type", False)),
-            bool(donated),
-            key_of(sharding),
-        )
-        for name, aval, sharding, donated in given
+        return (), ()
+    names, paths = names_of(lowering)
+    given = zip(names, jaxpr.in_avals, arguments["in_shardings"], arguments["donated_invars"], strict=True)
+    return (
+        tuple(value_of(name, aval, sharding, donated=bool(donated)) for name, aval, sharding, donated in given),
+        tuple(map(value_of, paths, jaxpr.out_avals, arguments["out_shardings"])),
     )
 
 

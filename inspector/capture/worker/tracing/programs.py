@@ -17,13 +17,13 @@ import jaxlib
 from jax._src import source_info_util
 
 from ....catalog.spellings import HLO_OPCODES
-from ...protocol.events import End, Script, Stage, Value
+from ...protocol.events import End, Script, Stage
 from ...protocol.request import Request
 from ...protocol.trace import Backend, CompiledProgram, TraceOptions
 from .. import failures, patches
 from ..channel import Channel
 from ..inputs.resolve import Resolved
-from ..program.avals import devices_of, key_of, partition_devices, result_text, spec_text, type_text
+from ..program.avals import devices_of, partition_devices
 from ..program.compiled import TracedProgram, memory_of, send_actual
 from ..script_objects import variable
 from ..subject import KnownSubject, meshes_in_shardings
@@ -31,16 +31,15 @@ from .files import CaptureFile
 from .lowering import Lowering, plain_name
 from .origins import (
     Settings,
-    arguments_of,
     bound_values,
     call_on_stack,
     context_axes,
     context_meshes,
     jit_options,
-    names_of,
     source_of,
     static_arguments_of,
     structure_of,
+    values_of,
 )
 from .wrapped import find_wrapped as find_wrapped
 
@@ -141,7 +140,7 @@ def describe(
         call_on_stack(),
         0,
         internal,
-        arguments_of(lowering),
+        values_of(lowering)[0],
         static_arguments_of(lowering.caller),
         tuple(sorted(lowering.caller.get("kwargs", {}))),
         not internal and lowering.caller.get("") == "call_impl_cache_miss",
@@ -218,9 +217,6 @@ def _traced(lowering: Lowering) -> TracedProgram:
     """
     arguments = lowering.arguments
     jaxpr = _copy(arguments["closed_jaxpr"])
-    shardings = arguments["in_shardings"]
-    names, paths = names_of(lowering)
-    donated = arguments["donated_invars"]
 
     def lower(lowering_platforms: tuple[str, ...] | None = None) -> Any:
         assert lowering.lower is not None
@@ -229,19 +225,8 @@ def _traced(lowering: Lowering) -> TracedProgram:
             changed["lowering_platforms"] = lowering_platforms
         return _lowered(lowering.lower(**{**arguments, **changed}), lowering)
 
-    return TracedProgram(
-        jaxpr,
-        tuple(
-            Value(name, type_text(aval), spec_text(sharding), bool(given), mesh=key_of(sharding))
-            for name, aval, sharding, given in zip(names, jaxpr.in_avals, shardings, donated, strict=True)
-        ),
-        tuple(
-            Value(path, result_text(aval, sharding), spec_text(sharding), mesh=key_of(sharding))
-            for path, aval, sharding in zip(paths, jaxpr.out_avals, arguments["out_shardings"], strict=True)
-        ),
-        [*shardings, *arguments["out_shardings"], *context_meshes(arguments)],
-        lower,
-    )
+    leaves = [*arguments["in_shardings"], *arguments["out_shardings"], *context_meshes(arguments)]
+    return TracedProgram(jaxpr, *values_of(lowering), leaves, lower)
 
 
 def _copy(jaxpr: Any) -> Any:
