@@ -9,6 +9,7 @@ import linecache
 import os
 import resource
 import signal
+import subprocess
 import sys
 import traceback
 from pathlib import Path
@@ -317,6 +318,26 @@ def test_tracebacks_quote_a_text_in_place_of_its_file(tmp_path: Path) -> None:
         exec(compile("\n\n1 / 0", str(file), "exec"))
     assert traceback.extract_tb(caught.value.__traceback__)[-1].line == "value = 1 / 0  # \u2028 in one line"
     assert linecache.getlines(str(file))[:2] == ["first\n", "\n"]
+
+
+def test_the_collector_goes_on_after_an_import_of_jax_that_raises(tmp_path: Path) -> None:
+    package = tmp_path / "jax"
+    package.mkdir()
+    (package / "__init__.py").write_text("import gc, jax.version\nassert gc.get_threshold()[0] == 0\nraise ImportError")
+    (package / "version.py").touch()
+    script = """if True:
+        import gc, sys
+        sys.path[:0] = sys.argv[1:]
+        from shardscope.inspector.capture.worker import patches
+        before = gc.get_threshold()
+        patches.pause_collector()
+        try:
+            import jax
+        except ImportError:
+            assert gc.get_threshold() == before, gc.get_threshold()
+            print("raised")"""
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, check=True, text=True)
+    assert done.stdout == "raised\n"
 
 
 def test_an_uncaught_error_of_a_script_is_shown_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,9 @@ from typing import Any, NoReturn, TypeVar
 from ..protocol.request import Overrides, UsageError
 
 
-def change_after_import(changes: dict[str, Callable[[ModuleType], None]]) -> None:
-    """Have each of these modules changed by a function right after it has been executed."""
-    sys.meta_path.insert(0, _Finder(changes))
+def change_after_import(changes: dict[str, Callable[[ModuleType], None]], *, even_failed: bool = False) -> None:
+    """Have each of these modules changed by a function right after it has been executed, `even_failed` if it raised."""
+    sys.meta_path.insert(0, _Finder(changes, even_failed))
 
 
 Replacing = TypeVar("Replacing", bound=Callable[..., Any])
@@ -54,8 +54,9 @@ def instead_of(
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds modules as they are found anyway, and changes some right after they have been executed."""
 
-    def __init__(self, changes: dict[str, Callable[[ModuleType], None]]) -> None:
+    def __init__(self, changes: dict[str, Callable[[ModuleType], None]], even_failed: bool) -> None:
         self._changes = changes
+        self._even_failed = even_failed
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -68,7 +69,12 @@ class _Finder(importlib.abc.MetaPathFinder):
             execute = spec.loader.exec_module
 
             def execute_and_change(module: ModuleType) -> None:
-                execute(module)
+                try:
+                    execute(module)
+                except BaseException:
+                    if self._even_failed:
+                        change(module)
+                    raise
                 change(module)
 
             spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
@@ -112,7 +118,7 @@ def pause_collector() -> None:
         before.extend(gc.get_threshold())
         gc.set_threshold(0)
 
-    change_after_import({"jax.version": pause, "jax": go_on})
+    change_after_import({"jax.version": pause, "jax": go_on}, even_failed=True)
 
 
 def _random_states() -> Iterator[tuple[Callable[[Any], None], Any]]:
