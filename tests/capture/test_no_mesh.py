@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec as P
-from shardscope.inspector.capture.worker.failures import needs_mesh
+from shardscope.inspector.capture.worker.failures import hint_of
 
 WITHOUT: dict[str, Callable[[jax.Array], object]] = {
     "constraint": lambda x: jax.lax.with_sharding_constraint(x, P("x")),
@@ -25,10 +25,10 @@ WITHOUT: dict[str, Callable[[jax.Array], object]] = {
 def test_what_jax_says_without_a_mesh_is_understood(name: str) -> None:
     with pytest.raises((ValueError, RuntimeError)) as raised:
         jax.jit(WITHOUT[name])(jnp.ones((4, 4)))
-    assert needs_mesh(str(raised.value))
+    assert "--mesh" in (hint_of(str(raised.value), 0) or "")
 
 
 def test_other_errors_are_not_taken_for_it() -> None:
     with pytest.raises(TypeError) as raised:
         jnp.ones((4, 4)) @ jnp.ones((3, 3))
-    assert not needs_mesh(str(raised.value))
+    assert hint_of(str(raised.value), 0) is None

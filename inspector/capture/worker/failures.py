@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -41,10 +41,64 @@ HINT = "hint: "
 _HEADER = "Traceback (most recent call last):"
 
 
-def describe(error: BaseException, phase: Phase) -> Failure:
+_Fits = Callable[[int, int | None], bool]
+_OURS: _Fits = lambda devices, chosen: chosen is not None  # noqa: E731
+
+HINTS: tuple[tuple[str, _Fits, str], ...] = (
+    (
+        "divisible|evenly divide",
+        lambda devices, chosen: 0 < devices == chosen,
+        "if the script uses all {devices} available devices, try fewer with --devices",
+    ),
+    (  # of jax._src.mesh, named_sharding, shard_map and sharding_impls
+        r"requires a non-empty mesh in context|context mesh.*empty|when you are not under a mesh context"
+        r"|is not found in mesh: \(\)",
+        _OURS,
+        "--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
+        "or run the script that calls it: shardscope script.py:function",
+    ),
+    (
+        "RESOURCE_EXHAUSTED",
+        _OURS,
+        "it does not fit on one device: shard it over more devices, or rematerialize more",
+    ),
+    (
+        "Unknown backend",
+        _OURS,
+        "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX",
+    ),
+    (
+        "Multiprocess computations aren't implemented on the CPU backend",
+        lambda devices, chosen: devices > MAX_CPU_DEVICES,
+        f"JAX compiles for at most {MAX_CPU_DEVICES:,} CPU devices; compile for absent chips instead: "
+        "--target gpu:h100:{devices}, or a TPU topology of that size (`shardscope targets`)",
+    ),
+)
+"""Patterns of errors, which numbers of devices, and of those that we chose, they are meant for, and what to do.
+
+The latter is 0 where the number was given, and None for a script that we do not run ourselves.
+"""
+
+
+def hint_of(message: str, chosen: int | None) -> str | None:
+    """The hint for the text of an exception, if there is one."""
+    devices = device_count()
+    found = (text for pattern, fits, text in HINTS if re.search(pattern, message) and fits(devices, chosen))
+    return next((text.format(devices=devices) for text in found), None)
+
+
+def device_count() -> int:
+    """The number of JAX's devices; 0 where it is not there, or its backend would not start, which is the error then."""
+    try:
+        return int(sys.modules["jax"].device_count())
+    except Exception:
+        return 0
+
+
+def describe(error: BaseException, phase: Phase, chosen: int | None = None) -> Failure:
     """The failure for an exception that ended the capture in `phase`, whatever its class does when it is looked at."""
     try:
-        return _described(error, phase)
+        return _described(error, phase, chosen)
     except BaseException:
         said, frames = text_of(error), "".join(_folded(frames_of(error)).format())
         message = f"{type(error).__name__}: {said}"
@@ -52,7 +106,7 @@ def describe(error: BaseException, phase: Phase) -> Failure:
         return Failure("function", message, phase, story, None, said, user_stack(error), type=type(error).__name__)
 
 
-def _described(error: BaseException, phase: Phase) -> Failure:
+def _described(error: BaseException, phase: Phase, chosen: int | None) -> Failure:
     if isinstance(error, UsageError):
         return Failure("usage", error.message, phase, hint=error.hint)
     hint = None
@@ -74,10 +128,7 @@ def _described(error: BaseException, phase: Phase) -> Failure:
                 oldest = ".".join(map(str, OLDEST_JAX))
                 old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
-        jax, too_many = sys.modules.get("jax"), "Multiprocess computations aren't implemented on the CPU backend"
-        if too_many in text and jax is not None and (count := len(jax.local_devices())) > MAX_CPU_DEVICES:
-            hint = f"JAX compiles for at most {MAX_CPU_DEVICES:,} CPU devices; compile for absent chips instead: "
-            hint += f"--target gpu:h100:{count}, or a TPU topology of that size (`shardscope targets`)"
+        hint = hint_of(text_of(error), chosen)
     notes = [note for note in notes_of(error) if note.startswith(HINT)]
     hint = notes[0].removeprefix(HINT) if notes else hint
     said, stack = text_of(error), user_stack(error)
@@ -302,17 +353,3 @@ def _folded(stack: traceback.StackSummary) -> traceback.StackSummary:
     folded = _Folded()
     folded.extend(stack)
     return folded
-
-
-_NO_MESH = (
-    r"requires a non-empty mesh in context",
-    r"context mesh.*empty",
-    r"when you are not under a mesh context",
-    r"is not found in mesh: \(\)",
-)
-"""JAX, where there is no mesh in the context (jax._src.mesh, named_sharding, shard_map, sharding_impls)."""
-
-
-def needs_mesh(message: str) -> bool:
-    """Return whether an error says that there is no mesh in the context."""
-    return any(re.search(pattern, message) for pattern in _NO_MESH)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ..protocol.events import Devices, End, Imported, Script
 from ..protocol.request import Request, UsageError, read_overrides, split_function
@@ -136,37 +136,16 @@ def _program_to_run(request: Request, script: Path | None) -> Runnable | None:
 
 def _send_failure(error: BaseException, channel: Channel, request: Request) -> None:
     """Tell why it ends here; an error about the number of devices says how many were wanted."""
-    failure = failures.describe(error, channel.phase)
-    message, hint = failures.text_of(error), failure.hint
+    failure = failures.describe(error, channel.phase, request.chosen)
     wanted = None if is_a(error, UsageError) else needed(error)
-    count = 0 if wanted is None else _device_count()
+    count = 0 if wanted is None else failures.device_count()
     if wanted is not None and count == request.chosen:
         channel.send(Devices(wanted))
     elif wanted is not None and wanted > count:
-        other = f"a target of {wanted} devices, or a smaller mesh"
-        hint = f"--devices {wanted}" if request.target == "cpu" else other
+        hint = f"--devices {wanted}" if request.target == "cpu" else f"a target of {wanted} devices, or a smaller mesh"
         text = f"{wanted} devices are needed, but there are {count}: {failure.message}"
-        failure = replace(failure, kind="usage", message=text)
-    elif ("divisible" in message or "evenly divide" in message) and _device_count() == request.chosen:
-        hint = f"if the script uses all {request.chosen} available devices, try fewer with --devices"
-    elif failures.needs_mesh(message):
-        hint = (
-            "--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
-            "or run the script that calls it: shardscope script.py:function"
-        )
-    elif "RESOURCE_EXHAUSTED" in message and channel.phase == "compile":
-        hint = "it does not fit on one device: shard it over more devices, or rematerialize more"
-    elif "Unknown backend" in message:
-        hint = "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX"
-    channel.send(replace(failure, hint=hint, since=channel.now()))
-
-
-def _device_count() -> int:
-    jax: Any = sys.modules.get("jax")
-    try:
-        return int(jax.device_count())
-    except Exception:  # jax is not there, or its backend would not start: that is the error to tell of
-        return 0
+        failure = replace(failure, kind="usage", message=text, hint=hint)
+    channel.send(replace(failure, since=channel.now()))
 
 
 def list_packages() -> None:
