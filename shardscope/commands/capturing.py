@@ -7,14 +7,17 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from shardscope.configuration import Found, configuration_above, devices, seconds
+from shardscope.configuration import Found, configuration_above, devices, seconds, whole
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import PHASES, Capture
 from shardscope.inspector.capture.protocol.request import Request, is_file, split_function
 from shardscope.inspector.capture.spawn import CaptureHandle, begin
 from shardscope.samples.catalogue import samples
 from shardscope.terminal import progress, say
+
+MAX_SEED = (1 << 31) - 1
 
 
 def watched(
@@ -51,11 +54,28 @@ def settings_of(function: str) -> Found:
 
 
 def add_capture_options(parser: argparse.ArgumentParser, *, one_target: bool = True) -> None:
-    """Add the options that change the captured program; the target where there is one only."""
+    """Add the options that change the captured program; unless it is for one target, its script's arguments, too."""
     if one_target:
         parser.add_argument("--target", metavar="TARGET", help="compile for this target (default: cpu)")
+    else:
+        parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="arguments for the script (its sys.argv)")
+        parser.add_argument(
+            "--target",
+            action="append",
+            metavar="TARGET",
+            help="compile for this target: cpu (default), cpu:16, local, tpu:v5p:4x4x4, gpu:h100:8x4; repeat it to"
+            " compare targets; see `shardscope targets`",
+        )
+        parser.add_argument(
+            "--seed",
+            type=whole(0, MAX_SEED),
+            default=0,
+            metavar="N",
+            help="seed of the synthetic values of abstract arguments (default: 0)",
+        )
     parser.add_argument(
         "--arg",
+        dest="args",
         action="append",
         default=[],
         metavar="TYPE",
@@ -131,23 +151,24 @@ def request_of(
     overrides: Sequence[str] = (),
     live: bool = False,
 ) -> Request:
-    """The capture of one side, if it is a function; where no option says it, the settings do."""
+    """The capture of one side, if it is a function: options are named as its fields; else the settings hold."""
     said = settings.configuration
     chosen = target or targets_of(options, settings)[0]
-    return Request(
-        function=located(function),
-        args=tuple(options.arg),
-        inputs=options.inputs,
-        mesh=options.mesh,
-        context=options.context,
-        devices=options.devices or (said.devices if chosen == "cpu" else None),
-        target=chosen,
-        python=python or options.python or settings.python,
-        live=live,
-        probe="none",
-        timeout=said.timeout if options.timeout is None else options.timeout,
-        overrides=tuple(overrides),
-    )
+    named: dict[str, Any] = {
+        name: tuple(given) if isinstance(given, list) else given
+        for name, given in vars(options).items()
+        if name in Request.__match_args__
+    }
+    merged: dict[str, Any] = {
+        "function": located(function),
+        "devices": options.devices or (said.devices if chosen == "cpu" else None),
+        "target": chosen,
+        "python": python or options.python or settings.python,
+        "live": live or bool(named.get("live")),
+        "timeout": said.timeout if options.timeout is None else options.timeout,
+        "overrides": tuple(overrides),
+    }
+    return Request(**{"probe": "none", **named, **merged})
 
 
 def capture_side(

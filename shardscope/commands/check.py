@@ -123,7 +123,7 @@ def _check(name: str, function: str, options: argparse.Namespace, found: Found) 
     said = said_of(function, every, found)
     kept = None if said.golden is None else folder_of(found) / said.golden
     chosen = argparse.Namespace(**vars(options))
-    chosen.arg = options.arg or list(said.arg)
+    chosen.args = options.args or list(said.arg)
     chosen.inputs = options.inputs or said.inputs
     chosen.devices = options.devices or said.devices
     return Check(

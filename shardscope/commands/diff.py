@@ -148,7 +148,7 @@ def _of_pass(options: argparse.Namespace) -> ExitCode:
 def _request(options: argparse.Namespace, function: str, side: str) -> Request:
     target, python, overrides = (getattr(options, f"{name}_{side}") for name in ("target", "python", "with"))
     found = settings_of(function)
-    return request_of(options, function, found, target=target, python=python, overrides=overrides, live=options.live)
+    return request_of(options, function, found, target=target, python=python, overrides=overrides)
 
 
 def write_diff(found: Diff, output: Output) -> None:

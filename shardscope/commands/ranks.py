@@ -16,11 +16,16 @@ import argparse
 import sys
 
 from shardscope.commands.output import FAILED, add_output_options, output_of, write_rendered
-from shardscope.commands.tracing import command_of, folder_of, processes, steps, traced_as_processes
-from shardscope.configuration import devices, seconds
+from shardscope.commands.tracing import (
+    add_command,
+    add_recording_options,
+    command_of,
+    folder_of,
+    recorded_of,
+    traced_as_processes,
+)
+from shardscope.configuration import seconds
 from shardscope.exit_code import ExitCode
-from shardscope.inspector.capture.model import CaptureError
-from shardscope.inspector.capture.protocol.trace import TraceOptions
 from shardscope.inspector.render.renderers import renderer
 from shardscope.inspector.traces.ranks import compare_ranks
 
@@ -30,32 +35,19 @@ SKEW_S = 3607.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "--processes", type=processes, default=None, metavar="N", help="number of processes (default: 4)"
-    )
-    parser.add_argument(
-        "--devices", type=devices, metavar="N", help="number of fake CPU devices, in all processes together"
-    )
-    parser.add_argument("--match", metavar="PROGRAM", help="the program for --steps and --no-run")
-    parser.add_argument("--steps", type=steps, metavar="N", help="end the script after N calls of it")
-    parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
+    add_recording_options(parser, "the program for --steps and --no-run", "number of processes (default: 4)")
     parser.add_argument(
         "--timeout", type=seconds, metavar="S", help="stop after S seconds, and compare what was recorded"
     )
-    parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
     add_output_options(parser, "ranks")
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py [ARGS]", help="or -- a command")
+    add_command(parser)
 
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Run the script, and show where its processes differ."""
     _take_processes(options)
     command = command_of(options)
-    if options.match is None and (options.steps is not None or options.no_run):
-        raise CaptureError("--steps and --no-run need one program: name it with --match")
-    recorded = TraceOptions(options.match, options.steps, not options.no_run, "cpu", shallow=True)
+    recorded = recorded_of(options, "cpu", shallow=True)
     output = output_of(options)
     stdout = sys.stderr.buffer if output.is_document else None
     with folder_of(options.folder) as folder:

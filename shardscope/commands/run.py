@@ -32,15 +32,13 @@ from shardscope.commands.capturing import (
     targets_of,
 )
 from shardscope.commands.output import add_finding_options, add_output_options, add_trial_options
-from shardscope.configuration import Found, whole
+from shardscope.configuration import Found
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.request import PROBES, Request
 
 MAX_NUMBERS = 1000
 """Maximum number of iterations, and of indices."""
-
-MAX_SEED = (1 << 31) - 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,15 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "function",
         help="script.py:function, package.module:function, or a sample's name; script.py alone: its main program",
     )
-    parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="arguments for the script (its sys.argv)")
     add_capture_options(parser, one_target=False)
-    parser.add_argument(
-        "--target",
-        action="append",
-        metavar="TARGET",
-        help="compile for this target: cpu (default), cpu:16, local, tpu:v5p:4x4x4, gpu:h100:8x4; repeat it to compare"
-        " targets; see `shardscope targets`",
-    )
     parser.add_argument(
         "--live",
         action=argparse.BooleanOptionalAction,
@@ -86,14 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reference", action="store_true", help="compare values with a run on one device")
     parser.add_argument(
-        "--seed",
-        type=whole(0, MAX_SEED),
-        default=0,
-        metavar="N",
-        help="seed of the synthetic values of abstract arguments (default: 0)",
-    )
-    parser.add_argument(
         "--check-gradients",
+        dest="gradients",
         action="store_true",
         help="compare the gradients that the function takes with finite differences, in float64",
     )
@@ -145,16 +129,7 @@ def _request(options: argparse.Namespace, settings: Found, target: str) -> Reque
         request_of(options, options.function, settings, target=target),
         live=not is_extract and next((live for live in (options.live, said.live) if live is not None), True),
         only_trace=options.stage == "jaxpr",
-        seed=options.seed,
-        probe=options.probe,
-        iterations=options.iterations,
-        window=options.window,
-        reference=options.reference,
-        gradients=options.check_gradients,
-        passes=options.passes,
-        argv=tuple(options.argv),
         stdin=_standard_input(),
-        go_on=options.go_on,
     )
 
 

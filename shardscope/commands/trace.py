@@ -27,14 +27,15 @@ from threading import Event
 from shardscope.commands.job import Job, job_of, present
 from shardscope.commands.output import add_finding_options, add_output_options, add_try_option, write_rendered
 from shardscope.commands.tracing import (
+    add_command,
+    add_recording_options,
     command_of,
     folder_of,
-    processes,
-    steps,
+    recorded_of,
     traced_as_processes,
     traced_with_enough_devices,
 )
-from shardscope.configuration import configuration_above, devices
+from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.environment import user_devices
 from shardscope.inspector.capture.model import Capture, CaptureError, Message
@@ -56,13 +57,8 @@ from shardscope.terminal import progress
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--match", metavar="PROGRAM", help="report this program in full: an id of the list, or step*")
-    parser.add_argument("--steps", type=steps, metavar="N", help="end the script after N calls of it")
-    parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
-    parser.add_argument(
-        "--devices", type=devices, metavar="N", help="run on N fake CPU devices, in all processes together"
-    )
-    parser.add_argument("--processes", type=processes, metavar="N", help="run as N processes of jax.distributed")
+    one = "report this program in full: an id of the list, or step*"
+    add_recording_options(parser, one, "run as N processes of jax.distributed")
     parser.add_argument(
         "--target", metavar="TARGET", help="compile the program for this target; the script runs on fake devices"
     )
@@ -70,23 +66,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-explain", action="store_true", help="do not run a script that fails again, with edits, to explain why"
     )
-    parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
-    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
     add_try_option(parser, "with --match: run the script again, with changes, for so long (default: 0, for none)", 0)
     add_output_options(parser, "report", "reports", "trace")
     add_finding_options(parser)
-    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py [ARGS]", help="or -- a command")
+    add_command(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the script, and show what was recorded."""
     command = command_of(options)
-    if options.match is None and (options.steps is not None or options.no_run or options.target is not None):
-        raise CaptureError("--steps, --no-run and --target need one program: name it with --match")
     is_local = options.devices is None and options.processes is None and not options.abstract
     target = options.target or ("local" if is_local else "cpu")
-    recorded = TraceOptions(options.match, options.steps, not options.no_run, target, abstract=options.abstract)
+    recorded = recorded_of(options, target, abstract=options.abstract)
     job = job_of(options, configuration_above(Path()))
     with folder_of(options.folder) as folder:
         stdout = sys.stderr.buffer if job.output.is_document else None

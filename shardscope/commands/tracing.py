@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from shardscope.commands.live_list import live_list
-from shardscope.configuration import configuration_above, whole
+from shardscope.configuration import configuration_above, devices, whole
 from shardscope.inspector.capture.environment import interpreter_with_jax
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import EVENTS_FILE, TraceOptions
@@ -32,10 +32,39 @@ from shardscope.inspector.report.traces import Trace
 from shardscope.inspector.traces.ranks import RankWatch
 from shardscope.inspector.traces.read import is_trace, read_trace
 
-processes, steps = whole(1, MAX_PROCESSES), whole(1, 10**9)
-
 MAX_LINES = 12
 """Maximum number of lines of a failed process's output."""
+
+
+def add_recording_options(parser: argparse.ArgumentParser, match: str, processes: str) -> None:
+    """Add what is recorded, and where."""
+    parser.add_argument("--match", metavar="PROGRAM", help=match)
+    parser.add_argument("--steps", type=whole(1, 10**9), metavar="N", help="end the script after N calls of it")
+    parser.add_argument("--no-run", action="store_true", help="end the script before its first call")
+    parser.add_argument(
+        "--devices", type=devices, metavar="N", help="run on N fake CPU devices, in all processes together"
+    )
+    parser.add_argument("--processes", type=whole(1, MAX_PROCESSES), metavar="N", help=processes)
+    parser.add_argument("--python", metavar="PATH", help="the interpreter to run the script with")
+    parser.add_argument("--save", dest="folder", metavar="FOLDER", help="save the trace, for `shardscope open`")
+
+
+def add_command(parser: argparse.ArgumentParser) -> None:
+    """Add the command that is recorded, which takes all that follows."""
+    parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, as python -m")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="script.py [ARGS]", help="or -- a command")
+
+
+def recorded_of(options: argparse.Namespace, target: str, **more: Any) -> TraceOptions:
+    """The options of a trace, with further fields.
+
+    Raises:
+        CaptureError: options of one program are given, and none is named.
+    """
+    given = [f"--{name.replace('_', '-')}" for name in ("steps", "no_run", "target") if vars(options).get(name)]
+    if options.match is None and given:
+        raise CaptureError(f"{' and '.join(given)} for which program? name it with --match")
+    return TraceOptions(options.match, options.steps, not options.no_run, target, **more)
 
 
 def traced_with_enough_devices(

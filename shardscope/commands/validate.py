@@ -11,13 +11,12 @@ is 0 where all outputs are equal, 1 where one differs, and 2 where the program c
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from shardscope.commands.capturing import add_capture_options, kept_in, request_of, settings_of, targets_of, watched
 from shardscope.commands.job import policy_of
 from shardscope.commands.output import add_output_options, exit_code, output_of, write_report, write_result
-from shardscope.configuration import seconds, whole
+from shardscope.configuration import seconds
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import Capture, Validation
 from shardscope.inspector.capture.process import evaluated
@@ -34,11 +33,7 @@ CODES = {"same": ExitCode.DONE, "differs": ExitCode.FINDINGS, "not evaluated": E
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("function", help="script.py:function, a sample's name, or the folder of a reproduction")
-    parser.add_argument("argv", nargs="*", metavar="-- ARGS", help="arguments for the script (its sys.argv)")
     add_capture_options(parser, one_target=False)
-    parser.add_argument(
-        "--target", action="append", metavar="TARGET", help="compile for this target; repeat it for several"
-    )
     parser.add_argument(
         "--seconds",
         type=seconds,
@@ -51,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="where the files that show a difference are written (default: NAME.TARGET.validation)",
     )
-    parser.add_argument("--seed", type=whole(0, (1 << 31) - 1), default=0, metavar="N", help="seed of synthetic values")
     add_output_options(parser, "report", "reports", screen=False)
 
 
@@ -65,9 +59,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     settings = settings_of(options.function)
     code = ExitCode.DONE
     for target in targets_of(options, settings):
-        request = replace(
-            request_of(options, options.function, settings, target=target), seed=options.seed, argv=tuple(options.argv)
-        )
+        request = request_of(options, options.function, settings, target=target)
         kept = kept_in(request) if options.reproduction is None else Path(options.reproduction)
         last = watched(begin_validated(request, options.seconds, kept), quiet=options.quiet)
         report = inspect(last, policy_of(settings))
