@@ -6,14 +6,18 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
+import textual._wait
 from shardscope.inspector.capture.model import Capture
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.stage_pane import SourcePane, StagePane
 from textual.pilot import Pilot
 
-MAX_WAITS = 600
-"""Tenths of a second to wait for what has to come: a machine that has much to do takes long."""
+MAX_WAITS = 3000
+"""Fiftieths of a second to wait for what has to come: a machine that has much to do takes long."""
+
+textual._wait.SLEEP_GRANULARITY = 1 / 200  # a key took three fiftieths of a second, most of it asleep
+textual._wait.SLEEP_IDLE = textual._wait.SLEEP_GRANULARITY / 10
 
 
 class Driver:
@@ -41,7 +45,7 @@ class Driver:
             await self.pilot.pause()
             if true():
                 return
-            await self.pilot.pause(0.1)
+            await self.pilot.pause(0.02)
         raise AssertionError(f"never came about; the screen is\n{self.text}")
 
     async def ready(self) -> None:
