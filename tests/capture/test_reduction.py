@@ -24,7 +24,7 @@ DEPTHWISE = Path(__file__).parent / "programs" / "depthwise.py"
 @pytest.mark.once
 def test_a_wrong_program_is_reduced(tmp_path: Path) -> None:
     folder = tmp_path / "reproduction"
-    options = ["--target", "cpu", "--seconds", "8", "--reproduction", str(folder), "--format", "json"]
+    options = ["--target", "cpu", "--seconds", "5", "--reproduction", str(folder), "--format", "json"]
     command = [sys.executable, "-m", "shardscope", "validate"]
     done = subprocess.run([*command, f"{DEPTHWISE}:step", *options], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr

@@ -103,6 +103,7 @@ def test_the_table_of_shardings_has_these_names(program: Captured, function: str
             assert row is None or (row.requested is None) is (value.spec is None)
 
 
+@pytest.mark.once
 def test_a_function_without_a_jit_is_told_apart(program: Captured) -> None:
     for function, jit in (("sgd", "nnx.jit"), ("descend", "equinox.filter_jit")):
         said = [message.text for message in program(f"wrapped.py:{function}", live=False).messages]

@@ -181,6 +181,7 @@ def _times(finding: Finding) -> float:
     return float(finding.message.partition(" is ")[2].partition(" ")[0])
 
 
+@pytest.mark.once
 def test_what_differs_from_the_gradient_of_one_device_is_found(tmp_path: Path) -> None:
     """But for a mean that is divided by a constant, which on one device is another gradient: that is a note."""
     script = tmp_path / "script.py"
@@ -245,6 +246,7 @@ inputs = (jnp.sin(jnp.arange(128.0)).reshape(16, 8), jnp.sin(jnp.arange(512.0)).
 LOSSES = list(range(4)) if THOROUGH else [1]
 
 
+@pytest.mark.thorough
 @pytest.mark.once
 def test_functions_that_fix_their_types_are_compared(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
