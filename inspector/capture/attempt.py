@@ -21,13 +21,22 @@ from .events import decode, fold
 from .model import Capture, CaptureError
 from .passes import in_workspace
 from .process import Process, evaluated
-from .propagation import Propagated, Propagation, has_mesh, with_propagation
+from .propagation import TIMEOUT_S, Propagated, Propagation, has_mesh, with_propagation
 from .protocol import bootstrap
 from .protocol.case import PROGRAM
 from .protocol.events import WAITS, Devices, End, Event, Failure, Hello, Message, Progress, Stage
 from .protocol.request import Request
 from .protocol.wire import Frame
-from .protocol.workspace import COMPILER_LOG, DUMP, WAITING, find_propagation, find_stages, read_messages, read_stages
+from .protocol.workspace import (
+    COMPILER_LOG,
+    DUMP,
+    MAX_OWN,
+    WAITING,
+    find_propagation,
+    find_stages,
+    read_messages,
+    read_stages,
+)
 from .scratch import Scratch
 from .warm import TOO_LATE
 
@@ -122,6 +131,9 @@ class Attempt:
             if compiling and (patience is None or patience > PEEK):
                 self._peek()
                 return
+            if patience == TIMEOUT_S:
+                self._process.interrupt()  # another process tries it next
+                return
             self._late = True
             self._pending = False
             self._process.interrupt()
@@ -138,12 +150,24 @@ class Attempt:
 
     def _propagate(self) -> None:
         """Have the origins of shardings found, once: in XLA's own propagation, if it is there, or in the StableHLO."""
-        if self._propagation is not None and self._stablehlo is not None:
-            self._propagation.submit(self._stablehlo, find_propagation(str(self._workspace / DUMP)))
-            self._stablehlo = None
+        if self._stablehlo is None or (self._ending is None and self._is_own(self._stablehlo)):
+            return
+        self._begin_propagation().submit(self._stablehlo, find_propagation(str(self._workspace / DUMP)))
+        self._stablehlo = None
+
+    def _begin_propagation(self) -> Propagation:
+        ready = (self._children, self._python, self._environment, self._workspace, self._arriving.put)
+        self._propagation = self._propagation or Propagation(*ready)
+        return self._propagation
+
+    def _is_own(self, stablehlo: bytes) -> bool:
+        """Return whether the capturing process finds the origins itself, at its end, when nothing is lost with it."""
+        return not self.request.live and len(stablehlo) <= MAX_OWN
 
     def _take(self, event: Event | None) -> None:
         match event:
+            case Stage(name="sdy") if self._end is not None:
+                self._stablehlo, self._pending = None, False
             case Stage(name="sdy") if self._pending or self._growing.stage("sdy"):
                 self._propagate()
                 return
@@ -157,8 +181,8 @@ class Attempt:
                 self.wanted = wanted
             case Stage(name="stablehlo", text=text) if has_mesh(text):
                 self._stablehlo, self._pending = text, True
-                ready = (self._children, self._python, self._environment, self._workspace, self._arriving.put)
-                self._propagation = self._propagation or Propagation(*ready)
+                if not self._is_own(text):
+                    self._begin_propagation()
         self._growing = fold(self._growing, event)
         if self.request.passes and isinstance(event, Stage) and event.name == "hlo":
             found = in_workspace(self._workspace / DUMP, every=self.request.passes == "all")
@@ -181,6 +205,7 @@ class Attempt:
         if self._late:
             return None
         start = SLOWEST_START if self._version is None else None
+        start = TIMEOUT_S if self._end is not None and self._stablehlo is not None else start
         left = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         return min((seconds for seconds in (start, left) if seconds is not None), default=None)
 

@@ -1,8 +1,9 @@
 """The `sdy` stage: what XLA's own propagation gives, with origins, in a process beside the capturing one.
 
 `worker/provenance.py` says why. The process is started while XLA compiles, so that it is ready when that has
-propagated; where it dies, it is started again and asked for less. Without XLA's dump it propagates the StableHLO, and
-the capture says so.
+propagated; where it dies, it is started again and asked for less. A capturing process that does not run its program
+does the same at its end (`worker/main.py`): then the other is needed only if that fails. Without XLA's dump it
+propagates the StableHLO, and the capture says so.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from .events import fold
 from .model import Capture
 from .protocol import bootstrap
 from .protocol.events import Message, Stage
+from .protocol.workspace import SOURCE
 from .scratch import Scratch
 from .warm import WARMTH
 
@@ -111,7 +113,7 @@ class Propagation:
             self._deliver(Propagated(problem=_missing("", [str(error)])))
 
     def _propagate(self, child: Child | None, text: bytes, dumped: Dumped | None) -> Propagated:
-        source = self._folder / "propagation.mlir"
+        source = self._folder / SOURCE
         source.write_bytes(text)
         why_not_xlas = "XLA wrote no dump of it"
         for files in (dumped, None) if dumped else (None,):

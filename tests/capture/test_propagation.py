@@ -15,10 +15,11 @@ from typing import Any
 
 import jax
 import pytest
-from shardscope.inspector.capture import propagation
+from shardscope.inspector.capture import attempt, propagation
 from shardscope.inspector.capture.children import Children
 from shardscope.inspector.capture.propagation import NOT_XLAS, WISHES, Propagated, Propagation
 from shardscope.inspector.capture.protocol import bootstrap
+from shardscope.inspector.capture.spawn import Request, last_capture
 
 from tests.sweeps import sampled, xla_flags
 
@@ -197,3 +198,47 @@ def test_what_is_missing_when_wishes_are_refused(has_dump: bool, number: int, tm
         assert said.endswith("problem 3")
     elif not has_dump:
         assert said.endswith("XLA wrote no dump of it")
+
+
+FAULTY = """
+import os, sys, time
+import jax, jax.numpy as jnp
+
+class Finder:
+    def find_spec(self, name, *more):
+        if name.endswith(".worker.provenance"):
+            {}
+
+sys.meta_path.insert(0, Finder())
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+sharding = jax.sharding.NamedSharding(mesh, jax.P("x"))
+function = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, sharding))
+inputs = (jnp.ones(8),)
+"""
+
+
+@pytest.mark.cold  # a server has imported what cannot be imported here
+@pytest.mark.parametrize("fault", ["os.abort()", "time.sleep(1000)", "raise ValueError", "pass"])
+def test_another_process_propagates_where_the_capturing_one_cannot(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then it has sent everything else."""
+    monkeypatch.setattr(attempt, "TIMEOUT_S", 2.0)
+    script = tmp_path / "script.py"
+    begun: list[Propagation] = []
+    script.write_text(FAULTY.format(fault))
+    begin = Propagation.__init__
+
+    def beginning(self: Propagation, *given: Any) -> None:
+        begun.append(self)
+        begin(self, *given)
+
+    monkeypatch.setattr(Propagation, "__init__", beginning)
+    capture = last_capture(Request(f"{script}:function", live=False))
+    assert capture.complete, capture.failure
+    assert capture.stage("hlo") is not None
+    stage = capture.stage("sdy")
+    assert stage is not None
+    assert stage.seconds is not None
+    assert "sdy.sharding_origins" in stage.source.text()
+    assert len(begun) == (fault != "pass")

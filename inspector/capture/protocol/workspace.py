@@ -28,8 +28,14 @@ FAULT_LOG = "fault.log"
 WAITING = "waiting"
 """The folder of the case of a program whose devices wait for each other (`case.py`)."""
 
+SOURCE = "propagation.mlir"
+"""The StableHLO whose shardings are propagated again, to find their origins."""
+
 DUMP = "dump"
 """The folder to which XLA writes its stages."""
+
+MAX_OWN = 1 << 20
+"""Bytes of the StableHLO of a program whose shardings the capturing process propagates itself."""
 
 OPTIMIZED = r".*after_optimizations\.txt"
 LIVE_RANGES = r".*after_optimizations-live-range\.txt"

@@ -10,14 +10,16 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ..protocol.events import Devices, End, Imported, Script
+from ..protocol.events import Devices, End, Imported, Script, Stage
 from ..protocol.request import Request, UsageError, read_overrides, split_function
-from ..protocol.workspace import FAULT_LOG, WAITING
+from ..protocol.workspace import DUMP, FAULT_LOG, SOURCE, WAITING, diverted, find_propagation
 from . import backward_lines, failures, patches
 from .channel import Channel, Pipe, die_with_parent, leave
 from .inputs.costliest import Costliest
@@ -43,11 +45,10 @@ def main(workspace: str, descriptor: str, request_text: str) -> None:
     channel = Channel(Pipe(int(descriptor)).write)
     request = Request.decode(request_text)
     topology = Topology(**json.loads(request.topology)) if request.topology else None
-    _report(lambda: _capture(request, channel, workspace, topology), request, channel)
-    leave()
+    _report(lambda: _capture(request, channel, workspace, topology), request, channel, workspace)
 
 
-def _report(capture: Callable[[], object], request: Request, channel: Channel) -> None:
+def _report(capture: Callable[[], object], request: Request, channel: Channel, workspace: str) -> NoReturn:
     try:
         capture()
         channel.send(Imported(failures.files_of_user()))
@@ -55,6 +56,22 @@ def _report(capture: Callable[[], object], request: Request, channel: Channel) -
     except BaseException as error:
         channel.send(Imported(failures.files_of_user(error)))
         _send_failure(error, channel, request)
+    else:
+        _propagate(workspace, channel)
+    leave()
+
+
+def _propagate(workspace: str, channel: Channel) -> None:
+    """Send the origins of shardings in a program that was compiled; else another process is to find them."""
+    source, files = Path(workspace, SOURCE), find_propagation(os.path.join(workspace, DUMP))
+    if not source.exists() or files is None:
+        return
+    with suppress(Exception), diverted(Path(workspace, "propagation.log")):
+        from .provenance import propagated
+
+        started = time.perf_counter()
+        text = propagated(source, "origins steps", files)
+        channel.send(Stage("sdy", round(time.perf_counter() - started, 6), text))
 
 
 def _capture(request: Request, channel: Channel, workspace: str, topology: Topology | None) -> None:
@@ -102,8 +119,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
             stay_alone(lambda text: channel.tell("info", text))
 
         def finish(capturing: Callable[[], object]) -> NoReturn:
-            _report(capturing, request, channel)
-            leave()
+            _report(capturing, request, channel, workspace)
 
         folder = os.path.join(workspace, "programs")
         os.mkdir(folder)

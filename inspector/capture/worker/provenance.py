@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,14 @@ def main() -> None:
     job = sys.stdin.read()
     if job:
         source, destination, wish, *dumped = job.split("\n")
-        files = [without_constants(Path(each).read_bytes()) for each in dumped]
-        Path(destination).write_bytes(propagate(Path(source).read_bytes(), wish, Dump(*files) if files else None))
+        Path(destination).write_bytes(propagated(Path(source), wish, map(Path, dumped)))
     os._exit(0)  # taking an interpreter with jaxlib apart takes longer than many a job
+
+
+def propagated(source: Path, wish: str, dumped: Iterable[Path]) -> bytes:
+    """The module in a file after propagation, as XLA had it in the files that it dumped, if there are any."""
+    files = [without_constants(each.read_bytes()) for each in dumped]
+    return propagate(source.read_bytes(), wish, Dump(*files) if files else None)
 
 
 def propagate(stablehlo: bytes, wish: str, dump: Dump | None = None) -> bytes:

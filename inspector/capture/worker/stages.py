@@ -15,6 +15,8 @@ from ..protocol.workspace import (
     COMPILER_LOG,
     DUMP,
     EVERY_PASS,
+    MAX_OWN,
+    SOURCE,
     compiler_options,
     diverted,
     read_messages,
@@ -73,6 +75,8 @@ def send_compiled(
         untaggable = tagging.tag(lowered.compiler_ir("stablehlo"), names, equations)
         stablehlo = modules.text_of(lowered.compiler_ir("stablehlo")).encode()
     channel.send(Stage("stablehlo", _since(started), stablehlo))
+    if request is not None and not request.live and len(stablehlo) <= MAX_OWN and b"sdy.mesh" in stablehlo:
+        Path(workspace, SOURCE).write_bytes(stablehlo)
 
     channel.send(Equations(equations.encode()))
     for problem in filter(None, (unnumbered, untaggable)):
