@@ -125,6 +125,7 @@ class Attempt:
     def _receive(self) -> None:
         patience = self._patience()
         compiling = self._growing.progress is not None and self._growing.progress.phase == "compile"
+        compiling &= self._growing.stage("hlo-spmd") is None  # behind it, XLA writes nothing that is looked for
         try:
             item = self._arriving.get(timeout=min(PEEK, patience or PEEK) if compiling else patience)
         except queue.Empty:
