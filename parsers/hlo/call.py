@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..expressions import compiled
 from ..grammar import unquote
 from ..record import Record
 from .fields import attributes, bracket_end
@@ -29,11 +30,11 @@ CALLING = (
 LITERAL = (b"constant", b"parameter")
 """The opcodes with a literal in their parentheses, and not operands."""
 
-_PARENTHESES = re.compile(ANYWHERE.parentheses.encode(), re.DOTALL)
-_OPERAND = re.compile(rf"(?<![\w.\-])({NAME})((?:#\d{{1,9}})*+)\s*+(?=,|\Z)", re.ASCII)
-_OPERANDS = re.compile(OPERANDS, re.ASCII)
-_NAMES = re.compile(rf"[\s{{%,]*+{NAME}(?:[\s,%]++{NAME})*+[\s}}]*+", re.ASCII)
-_NAME = re.compile(NAME, re.ASCII)
+_PARENTHESES = compiled(ANYWHERE.parentheses.encode(), re.DOTALL)
+_OPERAND = compiled(rf"(?<![\w.\-])({NAME})((?:#\d{{1,9}})*+)\s*+(?=,|\Z)", re.ASCII)
+_OPERANDS = compiled(OPERANDS, re.ASCII)
+_NAMES = compiled(rf"[\s{{%,]*+{NAME}(?:[\s,%]++{NAME})*+[\s}}]*+", re.ASCII)
+_NAME = compiled(NAME, re.ASCII)
 
 
 class Operand(Record, frozen=True):

@@ -9,21 +9,22 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from ..expressions import compiled
 from ..grammar import unquote
 from ..record import Record
 from ..source import Frame
 from .patterns import ANYWHERE, IN_TEXT, NAME, REMARK, SPACE
 
-_ATTRIBUTE = re.compile(rf"(?:, |{SPACE},{SPACE})({NAME})\s*+=\s*+({ANYWHERE.value})".encode(), re.DOTALL)
-_KEY = re.compile(rf"{SPACE},{SPACE}({NAME})\s*+=\s*+(?=[{{(\[])".encode())
-_BRACKET = re.compile(rf"{ANYWHERE.string}|/\*index=[0-9]++\*/|([{{(\[])|[}})\]]|/[*/]".encode(), re.DOTALL)
-_GAP = re.compile(rf"{IN_TEXT.string}|((?:\s|{REMARK})++)", re.DOTALL)
-_MAY_BE_UNUSUAL = re.compile(rb"[\s/]").search
-_UNUSUAL = re.compile(
+_ATTRIBUTE = compiled(rf"(?:, |{SPACE},{SPACE})({NAME})\s*+=\s*+({ANYWHERE.value})".encode(), re.DOTALL)
+_KEY = compiled(rf"{SPACE},{SPACE}({NAME})\s*+=\s*+(?=[{{(\[])".encode())
+_BRACKET = compiled(rf"{ANYWHERE.string}|/\*index=[0-9]++\*/|([{{(\[])|[}})\]]|/[*/]".encode(), re.DOTALL)
+_GAP = compiled(rf"{IN_TEXT.string}|((?:\s|{REMARK})++)", re.DOTALL)
+_MAY_BE_UNUSUAL = compiled(rb"[\s/]").search
+_UNUSUAL = compiled(
     r"[(\[{<=:][ \t]|[ \t](?:[)\]},:=<(\[]|T[ \t]*+\()|[ \t]{2}|\t|[0-9],[ \t][0-9]|\},[ \t]\{|[\r\n]|/[/*]"
 )
-_TRANSPOSED = re.compile(r"T\s*+\(")
-_FIELD = re.compile(
+_TRANSPOSED = compiled(r"T\s*+\(")
+_FIELD = compiled(
     rf"([^\s=,{{}}\"']++)\s*+=\s*+({IN_TEXT.string}|{IN_TEXT.braces}|[0-9]++(?=[A-Za-z_]++=)|[^\s,{{}}]++)", re.DOTALL
 )
 _AS_THEY_ARE = frozenset({b"metadata", b"frontend_attributes", b"backend_config"})

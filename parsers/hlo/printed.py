@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
+from ..expressions import compiled
 from .call import CALLING
 from .patterns import IN_LINE, NAME, OPERANDS, TYPE
 
@@ -34,10 +35,10 @@ _TYPE = rb"(?:" + _ARRAY + rb"|\((?:[^)\n]*+\)(?! [a-z]))*+[^)\n]*+\)|b\(" + _AR
 _OPCODE = rb"[a-z][a-z0-9_\-]*+"
 _HEADER = rb"(?P<entry>ENTRY )?+%?(?P<name>[A-Za-z0-9_.\-]++) [^\n]*+(?<= \{)"
 
-ROW = re.compile(_LINE + _START + rb"(" + _TYPE + rb") (" + _OPCODE + rb")\(")
+ROW = compiled(_LINE + _START + rb"(" + _TYPE + rb") (" + _OPCODE + rb")\(")
 """A line break and an instruction up to its operands: (name, type, opcode)."""
 
-KINDS = re.compile(
+KINDS = compiled(
     (_LINE + rb"(?:" + _START + rb"(" + _TYPE + rb" " + _OPCODE + rb")\(|(?=[^ ]))")
     .decode()
     .replace(r"\xff", r"\U0010ffff"),
@@ -45,10 +46,10 @@ KINDS = re.compile(
 )
 """The same in decoded text, with type and opcode as one: (name, `type opcode`). A line that is no row is empty."""
 
-HEADER = re.compile(rb"\s*+(?<![ \t])" + _HEADER)
+HEADER = compiled(rb"\s*+(?<![ \t])" + _HEADER)
 """The line that starts a computation, from the first column, and blank lines before it."""
 
-BOUNDARY = re.compile(
+BOUNDARY = compiled(
     rb"\n(?!  [^ ]++ (?:=|[^ ]++ =) )(?:\}[^\n]*+\n++" + _HEADER + rb"|(?P<close>\}[^\n]*+\s*+)?+)",
 )
 """Every line that does not start as an instruction does.
@@ -82,13 +83,13 @@ def _behind_type() -> str:
 def exact() -> re.Pattern[bytes]:
     """An instruction that is in all of it as printed: (name, type, opcode)."""
     head = rf"(?:ROOT )?+%?({NAME}) = ({TYPE}) (?=({_OPCODE.decode()}))"
-    return re.compile(f"{head}{_behind_type()}".encode())
+    return compiled(f"{head}{_behind_type()}".encode())
 
 
 @cache
 def doubtful() -> re.Pattern[bytes]:
     """A line break before what is not an instruction that is, in all of it, as printed."""
-    return re.compile(rf"\n  (?!(?:ROOT )?+%?{NAME} = {TYPE} {_behind_type()}\n)".encode())
+    return compiled(rf"\n  (?!(?:ROOT )?+%?{NAME} = {TYPE} {_behind_type()}\n)".encode())
 
 
 def is_printed(boundaries: Sequence[re.Match[bytes]], end: int) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from ..errors import readable
+from ..expressions import compiled
 from ..source import Frame, Source, Span
 from .fields import attributes, fields, number, number_in, plain, position
 from .patterns import IN_LINE, NAME, SPACE
@@ -23,17 +24,17 @@ MAX_FRAMES = 1 << 8
 """Frames of a stack, from the innermost one: more than a program's, and few enough for a stack of each instruction."""
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_HEADER = re.compile(rf"{SPACE}HloModule\b(?:\s++%?({NAME}):?+)?+".encode())
+_HEADER = compiled(rf"{SPACE}HloModule\b(?:\s++%?({NAME}):?+)?+".encode())
 _LATER_HEADER = rf"^[ \t]*+HloModule\s++%?({NAME}):?+".encode()
 _COMPUTATION = rf"^[ \t]*+(?:ENTRY |(?:ROOT )?%?{NAME} (?:= (?:\(|[a-z]\w*+\[)|\([^\n]*+(?<=\{{)$))".encode()
 _TITLES = "|".join(TABLES)
-_TABLES = re.compile(rf"(?:\s*+(?:{_TITLES})(?:\s++\d++ [^\n]*+)*+)*+".encode())
+_TABLES = compiled(rf"(?:\s*+(?:{_TITLES})(?:\s++\d++ [^\n]*+)*+)*+".encode())
 _ROW = rf"\d++ (?:{IN_LINE.string}|\{{{IN_LINE.but('{}/')}*+\}})"
-_PRINTED_TABLES = re.compile(
+_PRINTED_TABLES = compiled(
     rf"(?:\s*+(?:{_TITLES})[ \t\r]*+(?:\n[ \t]*+{_ROW}[ \t\r]*+(?=\n|\Z))*+)*+".encode(),
 )
-_MORE = re.compile(rf"\s*+(?:\d++ |(?:{_TITLES})\s)".encode())
-_TITLE_OR_ROW = re.compile(rf"^[ \t]*+(?:({_TITLES})|(\d++) (.*))", re.MULTILINE)
+_MORE = compiled(rf"\s*+(?:\d++ |(?:{_TITLES})\s)".encode())
+_TITLE_OR_ROW = compiled(rf"^[ \t]*+(?:({_TITLES})|(\d++) (.*))", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,6 @@ def parse_prologue(source: Source) -> Prologue:
 def _later_header(data: bytes) -> re.Match[bytes] | None:
     """The header of a module, where a text has something in front of it that is no part of one."""
     # Few texts are such: the patterns are compiled for those.
-    header = re.compile(_LATER_HEADER, re.MULTILINE).search(data)
-    computation = re.compile(_COMPUTATION, re.MULTILINE)
+    header = compiled(_LATER_HEADER, re.MULTILINE).search(data)
+    computation = compiled(_COMPUTATION, re.MULTILINE)
     return None if header is None or computation.search(data, 0, header.start()) else header

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..expressions import compiled
 from .automaton import END, Rule, Tables
 
 Action = Callable[..., object]
@@ -58,7 +59,7 @@ class Machine:
         number = self.tables.scanner_of[state]
         if number not in self._scanners:
             scanner = self.tables.scanners[number]
-            self._scanners[number] = re.compile(scanner.pattern).match, scanner.words
+            self._scanners[number] = compiled(scanner.pattern).match, scanner.words
         return self._scanners[number]
 
 

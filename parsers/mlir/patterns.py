@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from ..expressions import compiled
+
 BRACE_DEPTH = 12
 BRACKET_DEPTH = 40
 """Locations that are written out are nested as deep as the calls were."""
@@ -100,10 +102,10 @@ is none because of where the others end: a search would go on inside of it."""
 @cache
 def for_bytes(pattern: str) -> re.Pattern[bytes]:
     """A pattern to search bytes with. Some take 10 ms to compile, so each is compiled when it is first needed."""
-    return re.compile(pattern.encode())
+    return compiled(pattern.encode())
 
 
 @cache
 def for_text(pattern: str) -> re.Pattern[str]:
     """A pattern to search text with, compiled when it is first needed."""
-    return re.compile(pattern)
+    return compiled(pattern)

@@ -20,37 +20,38 @@ import re
 from itertools import pairwise
 from typing import Literal
 
+from ..expressions import compiled
 from ..record import Record
 from ..source import Span
 
 _HLO = b"HloModule "
-_START = re.compile(rb'\n(?:HloModule |(?:builtin\.)?module (?:[@{]|attributes )|"builtin\.module"|\*\*\* Begin )')
-_NAME = re.compile(rb'HloModule\s++%?([\w.\-]++)|"?(?:builtin\.)?module"?[^\n@{(]*+@(?:([\w.$\-]++)|"([^"\n]*+)")')
+_START = compiled(rb'\n(?:HloModule |(?:builtin\.)?module (?:[@{]|attributes )|"builtin\.module"|\*\*\* Begin )')
+_NAME = compiled(rb'HloModule\s++%?([\w.\-]++)|"?(?:builtin\.)?module"?[^\n@{(]*+@(?:([\w.$\-]++)|"([^"\n]*+)")')
 _ABOVE_MLIR = (b"#", b"!", b"//")
 """First words of lines directly above an MLIR module: aliases, and messages of passes."""
-_END_OF_HLO = re.compile(rb".*\n\}[^\n]*+", re.DOTALL)
-_END_OF_MLIR = re.compile(rb"\n\}[^\n]*+(?:\n(?:[#!]\w[^\n]*+|\{-#.*?(?:#-\}[^\n]*+|\Z)|[ \t]*+(?=\n)))*+", re.DOTALL)
+_END_OF_HLO = compiled(rb".*\n\}[^\n]*+", re.DOTALL)
+_END_OF_MLIR = compiled(rb"\n\}[^\n]*+(?:\n(?:[#!]\w[^\n]*+|\{-#.*?(?:#-\}[^\n]*+|\Z)|[ \t]*+(?=\n)))*+", re.DOTALL)
 _STRING = rb'"(?:[^"\\]|\\.)*+"'
 _TOKENS = {
-    "hlo": re.compile(
+    "hlo": compiled(
         rb"([{(\[])|([})\]])|%b|'(?:[^'\\]|\\.)*+'|/\*(?:[^*]++|\*(?!/))*+\*/|//[^\n]*+" % _STRING, re.DOTALL
     ),
-    "mlir": re.compile(rb"([{(\[])|([})\]])|%b|//[^\n]*+" % _STRING, re.DOTALL),
+    "mlir": compiled(rb"([{(\[])|([})\]])|%b|//[^\n]*+" % _STRING, re.DOTALL),
 }
 """Brackets that open and that close, strings and remarks."""
 _CLOSING = {"hlo": (b"}",), "mlir": (b"}", b")", b"]")}
 _GAP = rb"(?:\s++|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+"
 _GOES_ON = {
-    "hlo": re.compile(_GAP + rb"(?:ENTRY\b|%%?[\w.\-]++%b[({]|->|\{|,%bexecution_thread\b)" % ((_GAP,) * 2)),
-    "mlir": re.compile(
+    "hlo": compiled(_GAP + rb"(?:ENTRY\b|%%?[\w.\-]++%b[({]|->|\{|,%bexecution_thread\b)" % ((_GAP,) * 2)),
+    "mlir": compiled(
         rb"%b(?:loc%b\(|[#!][\w.$\-]++%b=|\{-#)|(?:(?<=\}\))%b|(?<=\))[ \t]*+)\{"
         rb"|%b(?::|->)|(?![ \t\r]*+\n[ \t\r]*+\n)%b\(" % ((_GAP,) * 6)
     ),
 }
 """Beginnings of the rest of a module, behind a brace in the first column that is not its last."""
-_IS_OPEN = re.compile(rb"(?::|->|\bloc)[ \t]*+\Z")
+_IS_OPEN = compiled(rb"(?::|->|\bloc)[ \t]*+\Z")
 """The end of a line behind which a type or a location follows."""
-_IS_ABOVE = re.compile(_GAP + rb"(?:\Z|[#!][\w.$\-]++%b=)" % _GAP)
+_IS_ABOVE = compiled(_GAP + rb"(?:\Z|[#!][\w.$\-]++%b=)" % _GAP)
 """The text before the word that begins a module, if that is remarks and aliases."""
 _BEGIN, _FINISH = b"*** Begin ", b"\n*** End "
 
@@ -133,28 +134,28 @@ _TYPE = rb"(?:\([^\n]*?\)|[a-z]\w*+\s*+\[[\d,<=?\s]*+\]\s*+(?:\{[^\n}]*+\})?+)"
 _REMARKS = rb"(?:\s*+//[^\n]*+)*+\s*+"
 _BEGINNINGS = {
     "hlo": (
-        re.compile(rb"\A" + _REMARKS + rb"HloModule\b"),
-        re.compile(rb"^[ \t]*+HloModule\b", re.MULTILINE),
-        re.compile(
+        compiled(rb"\A" + _REMARKS + rb"HloModule\b"),
+        compiled(rb"^[ \t]*+HloModule\b", re.MULTILINE),
+        compiled(
             rb"^[ \t]*+(?:(?:ROOT\s++)?%?[\w.\-]++\s*+=\s*+" + _TYPE + rb"\s*+[a-z][\w\-]*+\s*+\(|ENTRY\b[^\n]*\{)",
             re.MULTILINE,
         ),
     ),
     "mlir": (
-        re.compile(rb"\A(?:\s*+(?://[^\n]*+|[#!]\w[^\n]*+))*+\s*+\"?(?:builtin\.)?(?:module|func\.func|sdy\.mesh)\b"),
-        re.compile(rb"^[ \t]*+(?:\"?(?:builtin\.)?module\"?\s*+[@{(a]|\"?func\.func\b|sdy\.mesh @)", re.MULTILINE),
-        re.compile(rb"^[ \t]*+(?:%[\w:]++(?:, %[\w:]++)*+ = )?+\"?(?:stablehlo|sdy|chlo|mhlo|func)\.\w", re.MULTILINE),
+        compiled(rb"\A(?:\s*+(?://[^\n]*+|[#!]\w[^\n]*+))*+\s*+\"?(?:builtin\.)?(?:module|func\.func|sdy\.mesh)\b"),
+        compiled(rb"^[ \t]*+(?:\"?(?:builtin\.)?module\"?\s*+[@{(a]|\"?func\.func\b|sdy\.mesh @)", re.MULTILINE),
+        compiled(rb"^[ \t]*+(?:%[\w:]++(?:, %[\w:]++)*+ = )?+\"?(?:stablehlo|sdy|chlo|mhlo|func)\.\w", re.MULTILINE),
     ),
 }
 """Beginnings of a text; of a line that begins one; and of lines of which every part of one has some."""
 
-_BYTECODE = re.compile(rb"ML\xefR")
-_HLO_PROTO = re.compile(
+_BYTECODE = compiled(rb"ML\xefR")
+_HLO_PROTO = compiled(
     # HloProto and HloModuleProto (XLA, xla/service/hlo.proto): names are the first fields of a module.
     rb"(?:\n[\x80-\xff]{0,4}[\0-\x7f])?\n[\0-\x7f][\w.\-]++\x12[\0-\x7f][\w.\-]++[\x1a\"2]",
     re.DOTALL,
 )
-_HLO_PROTO_TEXT = re.compile(rb"(?:\s*+#[^\n]*+)*+\s*+(?:hlo_module\s*+\{|(?:entry_computation_)?name: \")")
+_HLO_PROTO_TEXT = compiled(rb"(?:\s*+#[^\n]*+)*+\s*+(?:hlo_module\s*+\{|(?:entry_computation_)?name: \")")
 
 
 def language(data: bytes) -> Literal["hlo", "mlir"] | None:

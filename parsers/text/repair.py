@@ -17,12 +17,13 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ..expressions import compiled
 from ..source import occurrences
 
 _BEGINNING = rb'(?:HloModule [\w.\-%$]|"?(?:builtin\.)?module\b"? *(?:@|attributes\b|\{|\()|func\.func |sdy\.mesh @)'
-_PLAIN = re.compile(rb"^[ \t]*+" + _BEGINNING, re.MULTILINE)
-_PREFIXED = re.compile(rb"^([^\n]{1,200}?)" + _BEGINNING, re.MULTILINE)
-_VARIABLE = re.compile(rb"(\d+|[ \t]+)")
+_PLAIN = compiled(rb"^[ \t]*+" + _BEGINNING, re.MULTILINE)
+_PREFIXED = compiled(rb"^([^\n]{1,200}?)" + _BEGINNING, re.MULTILINE)
+_VARIABLE = compiled(rb"(\d+|[ \t]+)")
 _SEARCHED = 1 << 20
 """Bytes in which a text has to begin, for its lines to lose a prefix."""
 _CANDIDATES = 50
@@ -32,49 +33,49 @@ _LONGEST_LINE = 1 << 12
 _FOLLOWING = 3
 """Number of lines after a prefix that must have it too."""
 
-_HUNK = re.compile(rb"^@@ -\d++(?:,\d++)? \+\d++(?:,\d++)? @@", re.MULTILINE)
-_NOT_AFTER = re.compile(rb"^(?:diff |index |--- |\+\+\+ |@@ |-|\\)[^\n]*+|^[+ ]", re.MULTILINE)
+_HUNK = compiled(rb"^@@ -\d++(?:,\d++)? \+\d++(?:,\d++)? @@", re.MULTILINE)
+_NOT_AFTER = compiled(rb"^(?:diff |index |--- |\+\+\+ |@@ |-|\\)[^\n]*+|^[+ ]", re.MULTILINE)
 
 _MARKUP = ((b"-&gt;", b"->"), (b"tensor&lt;", b"tensor<"))
 """Pairs of markup: a module in HTML has the first and not the second."""
-_ENTITY = re.compile(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[\da-fA-F]{2,4});")
+_ENTITY = compiled(rb"&(?:lt|gt|amp|quot|apos|nbsp|#\d{2,4}|#x[\da-fA-F]{2,4});")
 
 _LITERAL = rb'"(?:[^"\\\n]|\\.)*+"'
 _NO_BREAK = "\u00a0", "\u2007", "\u202f"
 _NO_WIDTH = "\u200b", "\u2060", "\ufeff"
-_UNUSUAL = re.compile(rb"(%b)|(%b)|%b" % (_LITERAL, "|".join(_NO_BREAK).encode(), "|".join(_NO_WIDTH).encode()))
+_UNUSUAL = compiled(rb"(%b)|(%b)|%b" % (_LITERAL, "|".join(_NO_BREAK).encode(), "|".join(_NO_WIDTH).encode()))
 """Literals, which stay as they are, blanks, and characters of no width."""
 
 _WORDS = (b"HloModule ", b"module ", b"module@")
 _LONGEST_LABEL = 200
 """Bytes between the start of a line and the word that begins a module."""
 _LABEL = rb'(?P<label>[^\n"]{0,100}?)(?P<blanks>[ \t]*+)(?<![\w.\-%])(?<!ENTRY )'
-_SHIFTED = re.compile(
+_SHIFTED = compiled(
     _LABEL
     + rb"(?:HloModule [\w.\-%$]++(?P<more>,[^\n]*+)?+"
     + rb"|(?:builtin\.)?+module\b *+(?:(?:@|attributes )[^\n]*|)(?P<body>\{))[ \t\r]*+(?=\n|\Z)"
 )
-_EMPTY = re.compile(rb"\s*+")
-_ALIAS = re.compile(_LABEL + rb"[#!]\w++ = ")
+_EMPTY = compiled(rb"\s*+")
+_ALIAS = compiled(_LABEL + rb"[#!]\w++ = ")
 """A line in which a module begins, though not at its start."""
 
-_QUOTED = re.compile(rb"\A[^\n]{0,200}?[\"'](?=(?:#\w++ = |%b)[^\n]*?\\n[^\n]*?\\n)" % _BEGINNING)
+_QUOTED = compiled(rb"\A[^\n]{0,200}?[\"'](?=(?:#\w++ = |%b)[^\n]*?\\n[^\n]*?\\n)" % _BEGINNING)
 """The start of a string with a module in it, whose ends of lines are written out."""
-_WRITTEN = re.compile(rb"\\([nt\"'\\])")
-_QUOTE_END = re.compile(rb"[\"'][\s,})\]]*\Z")
+_WRITTEN = compiled(rb"\\([nt\"'\\])")
+_QUOTE_END = compiled(rb"[\"'][\s,})\]]*\Z")
 
-_ESCAPE = re.compile(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
+_ESCAPE = compiled(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
 
 _WIDTHS = range(40, 400)
 """Widths of terminals, in characters. The first lines that compilers print are longer."""
 _MAX_COPY_BYTES = 1 << 24
 """Bytes; nobody copies more out of a terminal."""
-_ANEW = re.compile(
+_ANEW = compiled(
     rb"\s*+(?:(?:ROOT )?(?:%[\w.:\-]++ = |[\w.\-]++ = (?:\(|[a-z]\w*+\[))|ENTRY |%?[\w.\-]++ \([^\n]*\{$"
     rb"|#\w++ = |\d++ [\"{]|(?:\w++\.)?return |$)"
 )
 """Beginnings of a line that is no continuation of another."""
-_CLOSES = re.compile(rb"\s*+\}\s*+(?:loc\([^\n]*+)?")
+_CLOSES = compiled(rb"\s*+\}\s*+(?:loc\([^\n]*+)?")
 """A line that may end a body, or the attributes of the line before."""
 
 
