@@ -62,14 +62,15 @@ class Attempt:
     """Runs one capturing process, and beside it the propagation that tells origins.
 
     `devices` is the number of fake devices, None to leave it alone; `negotiable` whether another number may be tried.
-    `wanted` is set when the process found that it needs another number of devices, `is_too_late` when it was forked,
-    and its script changes the environment before it imports JAX.
+    `wanted` is set when the process found that it needs another number of devices, or may need it (`is_tried`),
+    `is_too_late` when it was forked, and its script changes the environment before it imports JAX.
     """
 
     def __init__(
         self, request: Request, target: Target, devices: int | None, negotiable: bool, deadline: float | None
     ) -> None:
         self.wanted: int | None = None
+        self.is_tried = False
         self.is_too_late = False
         topology = topology_of(target)
         self.request = replace(
@@ -178,8 +179,8 @@ class Attempt:
                 event = Progress("propagation", since)
             case Hello(python):
                 self._version = python
-            case Devices(wanted):
-                self.wanted = wanted
+            case Devices(wanted, is_tried):
+                self.wanted, self.is_tried = wanted, is_tried
             case Stage(name="stablehlo", text=text) if has_mesh(text):
                 self._stablehlo, self._pending = text, True
                 if not self._is_own(text):

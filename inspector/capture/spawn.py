@@ -22,7 +22,7 @@ from .attempt import Attempt
 from .environment import DEFAULT_DEVICES, NoJaxError, interpreter_with_jax, user_devices
 from .model import Capture, Failure
 from .one_device import compared, on_one_device
-from .protocol.events import Progress
+from .protocol.events import Message, Progress
 from .protocol.request import Request as Request
 from .warm import WARMTH
 
@@ -138,6 +138,7 @@ def _captures(
     negotiable = target.platform == "cpu" and wanted is None and user_devices(os.environ) is None
     devices = DEFAULT_DEVICES if negotiable else wanted
     failed: dict[int | None, Capture] = {}
+    avoided: Capture | None = None
     while True:
         try:
             attempt = Attempt(request, target, devices, negotiable, deadline)
@@ -149,20 +150,36 @@ def _captures(
             for latest in captures:
                 if cancellation.cancelled:
                     return
+                if latest.failure is not None:
+                    latest = replace(latest, failure=replace(latest.failure, devices=devices))
                 if attempt.wanted is None and not attempt.is_too_late:
-                    if latest.failure is not None:
-                        latest = replace(latest, failure=replace(latest.failure, devices=devices))
-                    yield latest
+                    yield latest if avoided is None else _saying_what_it_avoids(latest, avoided)
         if attempt.is_too_late:
             WARMTH.enabled = False
             continue
         if attempt.wanted is None:
+            if avoided is not None and _is_of_one_type(latest.failure, avoided.failure):
+                yield avoided
             return
         failed[devices] = latest
         if attempt.wanted in failed or len(failed) == MAX_ATTEMPTS:
             yield failed[DEFAULT_DEVICES]
             return
+        avoided = avoided or (latest if attempt.is_tried else None)
         devices = attempt.wanted
+
+
+def _is_of_one_type(*failures: Failure | None) -> bool:
+    return None not in failures and len({each.type for each in failures if each is not None}) == 1
+
+
+def _saying_what_it_avoids(capture: Capture, avoided: Capture) -> Capture:
+    failure = avoided.failure
+    if failure is None:
+        return capture
+    number = failure.devices
+    text = f"with {number} devices the script raises {failure.type}: this is with fewer, --devices {number} is with all"
+    return replace(capture, messages=(Message("warning", text, "start"), *capture.messages))
 
 
 def last_capture(request: Request) -> Capture:

@@ -69,8 +69,6 @@ def test_no_more_are_needed_than_there_are(devices: int) -> None:
 @pytest.mark.parametrize(
     ("message", "hint"),
     [
-        ("dimension 0 should be divisible by 8", "try fewer with --devices"),
-        ("axes that do not evenly divide the dimension", "try fewer with --devices"),
         ("requires a non-empty mesh in context", "--mesh x=4,y=2"),
         ("RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm", "rematerialize more"),
         ("Unknown backend tpu", "--target local"),

@@ -117,29 +117,31 @@ def test_a_clock_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LOOP = """\
-HloModule m
+HloModule m, num_partitions=4
 
 %body (p: (s32[], f32[8])) -> (s32[], f32[8]) {
-  %a = f32[8]{0} all-reduce(%p), to_apply=%add
-  %b = (bf16[4]{0}, u8[2,3]{1,0}) all-gather-start(%a), dimensions={0}
-  %c = bf16[4]{0} all-gather-done(%b)
+  %a = f32[8]{0} all-reduce(%p), replica_groups={}, to_apply=%add
+  %b = (bf16[4]{0}, bf16[8]{0}) all-gather-start(%a), replica_groups={{0,1},{2,3}}, dimensions={0}
+  %c = bf16[8]{0} all-gather-done(%b)
 }
 
 %other (p: f32[8]) -> f32[8] {
-  %d = f32[8]{0} collective-permute(%p), source_target_pairs={{0,1}}
+  %d = (f32[8]{0}, f32[8]{0}, u32[], u32[]) collective-permute-start(%p), source_target_pairs={{0,1}}
 }
 
 ENTRY %main (p: f32[8]) -> f32[8] {
   %w = (s32[], f32[8]) while(%p), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"5"}}
   %x = f32[8]{0} call(%p), to_apply=%other
   %y = f32[8]{0} conditional(%p, %p, %p), branch_computations={%other, %body}
-  ROOT %z = pred[16]{0} all-to-all(%x), dimensions={0}
+  %v = f32[2]{0} reduce-scatter(%x), replica_groups=mesh['a'=2,'b'=2]{'a','b'}, dimensions={0}, to_apply=%add
+  ROOT %z = pred[16]{0} all-to-all(%x), replica_groups=[2,2]<=[4], dimensions={0}
 }
 """
 
 
 def test_bytes_that_collectives_send_as_often_as_loops_run() -> None:
-    body, other = 8 * 4 + 4 * 2 + 2 * 3, 8 * 4
-    assert sent_bytes(LOOP) == 5 * body + other + (other + body) + 16
-    assert sent_bytes(LOOP.replace('"known_trip_count"', '"unknown"')) == body + other + (other + body) + 16
+    body, other = 2 * 8 * 4 * 3 // 4 + 8 * 2 // 2, 8 * 4
+    alone = 4 * 2 * 4 * 3 // 4 + 16 // 2
+    assert sent_bytes(LOOP) == 5 * body + other + (other + body) + alone
+    assert sent_bytes(LOOP.replace('"known_trip_count"', '"unknown"')) == body + other + (other + body) + alone
     assert sent_bytes("") == 0

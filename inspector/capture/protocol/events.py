@@ -224,9 +224,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Another number of fake devices is needed."""
+    """Another number of fake devices is needed; fewer are tried where all that are there cannot share a dimension."""
 
     wanted: int
+    is_tried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +273,8 @@ class Failure:
 class OtherProgram:
     """A program of the script that is not captured.
 
-    `call` is the user's line that made JAX compile it, `calls` are those until then; `bytes` are those of the results
-    of its collectives in one call.
+    `call` is the user's line that made JAX compile it, `calls` are those until then; `bytes` are what each
+    device sends in one call.
     """
 
     name: str

@@ -35,21 +35,23 @@ _FRAME = r'  File "([^"]+)", line \d+'
 
 _JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "--------------------")
 
+_OUR_PLACE = r"\s+<string>:\d+ "
+"""The line in which XLA names the program that starts a capture, among the frames of the Python that it was called by."""
+
+_XLAS_TAG = r" \[xla::PythonStackTrace='.*?'\]"
+
 HINT = "hint: "
 """The beginning of a note that says what to do about an exception."""
 
 _HEADER = "Traceback (most recent call last):"
+
+_EXCEPTION = r"[\w.]+(:|$)"
 
 
 _Fits = Callable[[int, int | None], bool]
 _OURS: _Fits = lambda devices, chosen: chosen is not None  # noqa: E731
 
 HINTS: tuple[tuple[str, _Fits, str], ...] = (
-    (
-        "divisible|evenly divide",
-        lambda devices, chosen: 0 < devices == chosen,
-        "if the script uses all {devices} available devices, try fewer with --devices",
-    ),
     (  # of jax._src.mesh, named_sharding, shard_map and sharding_impls
         r"requires a non-empty mesh in context|context mesh.*empty|when you are not under a mesh context"
         r"|is not found in mesh: \(\)",
@@ -119,8 +121,7 @@ def _described(error: BaseException, phase: Phase, chosen: int | None) -> Failur
         elif error.code == 2:
             hint = "arguments of the script come after it: shardscope script.py:function --layers 4"
     else:
-        lines = text_of(error).strip().splitlines() or [""]
-        text = lines[-1 if lines[0].endswith(_HEADER) else 0]
+        text = _headline(text_of(error).strip())
         message = f"{type(error).__name__}: {text}" if text else type(error).__name__
         if _raised_here(error):
             message = f"shardscope itself failed, please report it: {message}"
@@ -133,6 +134,13 @@ def _described(error: BaseException, phase: Phase, chosen: int | None) -> Failur
     hint = notes[0].removeprefix(HINT) if notes else hint
     said, stack = text_of(error), user_stack(error)
     return Failure("function", message, phase, story(error), hint, said, stack, type=type(error).__name__)
+
+
+def _headline(text: str) -> str:
+    """The first line; of the traceback that a library has made a text of, the exception."""
+    first, *rest = text.splitlines() or [""]
+    said = (line for line in rest if re.match(_EXCEPTION, line)) if first.endswith(_HEADER) else iter(())
+    return next(said, first)
 
 
 def frames_of(error: BaseException) -> traceback.StackSummary:
@@ -282,8 +290,9 @@ def _without_internal_lines(text: str) -> str:
     for line in text.splitlines(keepends=True):
         frame = re.match(_FRAME, line)
         hiding = is_internal(frame[1]) if frame else hiding and line.startswith("    ")
-        if not hiding:
-            lines.append(line)
+        is_blank_again = not line.strip() and bool(lines) and not lines[-1].strip()
+        if not hiding and not is_blank_again and not re.match(_OUR_PLACE, line):
+            lines.append(re.sub(_XLAS_TAG, "", line))
     return "".join(lines)
 
 

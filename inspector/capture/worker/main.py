@@ -26,7 +26,7 @@ from .inputs.costliest import Costliest
 from .inputs.first_call import capture_call
 from .inputs.resolve import Resolved, find_script, prepare_path, resolve
 from .inputs.running import Runnable, has_inputs, runnable
-from .needed_devices import needed
+from .needed_devices import fewer, needed
 from .patches import Overriding
 from .script_objects import is_a
 from .simulated.topology import KeptPlatform, Topology
@@ -157,6 +157,8 @@ def _send_failure(error: BaseException, channel: Channel, request: Request) -> N
     count = 0 if wanted is None else failures.device_count()
     if wanted is not None and count == request.chosen:
         channel.send(Devices(wanted))
+    elif wanted is None and request.chosen and (number := fewer(error, request.chosen)) is not None:
+        channel.send(Devices(number, is_tried=True))
     elif wanted is not None and wanted > count:
         hint = f"--devices {wanted}" if request.target == "cpu" else f"a target of {wanted} devices, or a smaller mesh"
         text = f"{wanted} devices are needed, but there are {count}: {failure.message}"

@@ -23,6 +23,11 @@ _RESHAPE = r"cannot reshape array of size (\d+) into shape \(([\w, -]*)\)"
 _MESH_SHAPE = r"Number of devices \d+ must (?:be >=|equal) the product of mesh_shape \(([\d, ]*)\)"
 _REQUIRES = r"requires (\d+) logical devices"
 
+_INDIVISIBLE = (
+    r"is partitioned (\d+) times, but (?:the dimension size is|does not evenly divide the dimension size) (\d+)",
+    r"should be divisible by (\d+), but it is equal to (\d+)",
+    r"but (\d+) does not evenly divide (\d+)",
+)  # jax._src: sharding_impls, pjit and shard_map (JAX 0.7 to 0.12)
 _SPEAKS = r"(?i)\bdevices\b"
 _COUNTS = r"\bdevices\(|device_count"
 _NUMBER = r"(?<![\w.])\d+(?![\w.])"
@@ -65,6 +70,20 @@ def _needed(error: BaseException) -> int | None:
     if number is None and condition is not None:
         return _compared_with(*condition, count)
     return number
+
+
+def fewer(error: BaseException, count: int) -> int | None:
+    """A smaller number of devices that divides the dimension which `count` does not; None where it is not about that.
+
+    It is the size of the dimension where that is smaller, else the greatest common divisor.
+    """
+    text = failures.text_of(error)
+    found = next(filter(None, (re.search(pattern, text) for pattern in _INDIVISIBLE)), None)
+    if found is None or int(found[1]) != count:
+        return None
+    size = int(found[2])
+    number = size if size < count else math.gcd(size, count)
+    return number if 1 < number < count else None
 
 
 def wanted(message: str, line: str, count: int) -> int | None:

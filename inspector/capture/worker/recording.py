@@ -26,6 +26,7 @@ from .inputs.arguments import find_arguments
 from .inputs.callables import Traceable
 from .inputs.context import enter_context, with_shardings
 from .inputs.resolve import NoProgramError, Resolved
+from .needed_devices import needed
 from .patches import Overriding
 from .probes import gradients, live, watching
 from .program import avals, structure, values
@@ -69,18 +70,20 @@ def record(
                 described, specs = values.describe(call), dict(request.shardings)
                 function, (args, kwargs) = with_shardings(found.function, (args, kwargs), call, described, specs)
                 call = callables.trace(function, args, kwargs)
-        except (*callables.CONCRETE, TypeError) as error:
-            is_concrete = isinstance(error, callables.CONCRETE)
-            has_no_arrays = not is_concrete and re.search(NO_ARRAYS, failures.text_of(error))
-            if callables.has_jit(found.function) or not (is_concrete or has_no_arrays):
+        except Exception as error:
+            if callables.has_jit(found.function) or needed(error) is not None:
                 raise
-            hint = NOT_ONE_PROGRAM if is_concrete else NOT_A_STEP
-            error.add_note(f"{failures.HINT}{hint.format(found.name, split_function(request.function)[0])}")
+            is_concrete = isinstance(error, callables.CONCRETE)
+            if is_concrete or (isinstance(error, TypeError) and re.search(NO_ARRAYS, failures.text_of(error))):
+                hint = NOT_ONE_PROGRAM if is_concrete else NOT_A_STEP
+                error.add_note(f"{failures.HINT}{hint.format(found.name, split_function(request.function)[0])}")
             raise (error if given is None else NoProgramError(error)) from None
         traced = call.traced
         if call.implicit_jit is not None:
             try:
                 callables.refuse_dead(found, split_function(request.function)[0], traced.jaxpr)
+                if given is not None and callables.is_complete(given):
+                    callables.refuse_several(found, traced.jaxpr)
             except UsageError as error:
                 raise (error if given is None else NoProgramError(error)) from None
         if overrides is not None:

@@ -197,7 +197,7 @@ RULE = Rule(
     why="The sum of n equal values is n times the value, which is seldom intended, and no check rejects it. A mean or"
     " maximum of equal values is correct but wastes its communication, and so does a gather, which yields copies.",
     proof="The operand is traced back to the in_specs and to axis_index: nothing that varies over the axis enters it."
-    " Sums of constants are not reported: they count devices.",
+    " Sums of constants are not reported, also where an index of devices chooses them: they count.",
     faulty='return lax.psum(error, "batch") + lax.psum(jnp.sum(weights**2), "batch")',
     repaired='return lax.psum(error, "batch") + jnp.sum(weights**2)',
     check=check,

@@ -86,7 +86,7 @@ def divides(use: Use, divisor: int) -> bool:
 
 
 def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:
-    """Return whether an operand is computed from literals only."""
+    """Return whether an operand is computed from literals and devices' indices only: it counts."""
     known = _constants(flow.text)
     start = At(place.jaxpr, place.equation.inputs[position])
     waiting, begun = [start], set[At]()
@@ -115,7 +115,7 @@ def _made_of(flow: Flow, at: At) -> Sequence[At] | None:
     made = flow.made.get((at.jaxpr, at.name))
     if made is not None:
         equation = made[0].equation
-        return None if equation.primitive == "axis_index" else [At(at.jaxpr, name) for name in equation.inputs]
+        return [At(at.jaxpr, name) for name in equation.inputs]
     if literal_in(at.name) is not None:
         return ()
     operand = flow.operand(at)

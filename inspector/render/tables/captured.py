@@ -174,7 +174,7 @@ def other_programs(report: Report) -> Table:
                 each.name,
                 "" if each.call is None else f"{os.path.basename(each.call.file)}:{each.call.line}",
                 plural(each.calls, "call"),
-                f"collectives of {format_bytes(each.bytes)}" if each.bytes else "no collectives",
+                f"{format_bytes(each.bytes)} sent per device" if each.bytes else "no collectives",
             ),
             each,
         )

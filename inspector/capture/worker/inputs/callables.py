@@ -13,7 +13,9 @@ import numpy as np
 
 from ...protocol.request import UsageError
 from ...protocol.trace import Value
+from .. import failures
 from ..program.avals import spec_text, type_text
+from ..program.structure import bodies, opened
 from ..script_objects import attribute, closed_over, is_a
 from . import wrappers
 from .paths import argument_path
@@ -229,7 +231,8 @@ def refuse_dead(found: Resolved, place: str, jaxpr: Any) -> None:
     """
     if jaxpr.jaxpr.outvars or jaxpr.effects:
         return
-    called = dict.fromkeys(str(equation.params["name"]) for equation in jaxpr.jaxpr.eqns if _calls_by_name(equation))
+    equations = [each for each in jaxpr.jaxpr.eqns if _calls_by_name(each) and _is_users(each)]
+    called = dict.fromkeys(str(each.params["name"]) for each in equations)
     by_name = [name for name in called if callable(getattr(found.module, name, None))]
     step = f":{next(iter(called))}" if called and not by_name else ""
     instead = f"name the step that it calls ({', '.join(by_name[:4])}) instead, or " if by_name else ""
@@ -237,6 +240,32 @@ def refuse_dead(found: Resolved, place: str, jaxpr: Any) -> None:
         f"{found.name} returns nothing, so jit drops all of its work as dead code: nothing is left to inspect",
         f"{instead}run the script: shardscope {place}{step}",
     )
+
+
+def refuse_several(found: Resolved, jaxpr: Any) -> None:
+    """Refuse a function that leaves nearly all of its work to jitted functions: those are the programs that it runs.
+
+    Raises:
+        UsageError: nine of ten equations are theirs.
+    """
+    called = [each for each in opened(jaxpr).eqns if _calls_by_name(each) and _is_users(each)]
+    if sum(map(_size, called)) > 0.9 * sum(map(_size, opened(jaxpr).eqns)):
+        raise UsageError(f"{found.name} calls jitted functions, which are programs of their own")
+
+
+def is_complete(given: Arguments) -> bool:
+    """Return whether a function can be called with these arguments: of none only the type is left."""
+    return not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(given))
+
+
+def _is_users(equation: Any) -> bool:
+    described = attribute(attribute(opened(equation.params["jaxpr"]), "debug_info"), "func_src_info")
+    return described is not None and not failures.is_part_of_jax(str(described).partition(" at ")[2])
+
+
+def _size(equation: Any) -> int:
+    """Its number of equations: it, and those inside of it."""
+    return 1 + sum(_size(inner) for body in bodies(equation) for inner in body.eqns)
 
 
 def _calls_by_name(equation: Any) -> bool:

@@ -352,9 +352,10 @@ class Costliest:
         """
         import jax
 
+        from .callables import is_complete
         from .calls import names_of
 
-        if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((call.args, dict(call.kwargs)))):
+        if not is_complete((call.args, dict(call.kwargs))):
             raise why
         jax.clear_caches()  # else there is nothing to compile for what was called before
         name = names_of(call.function)[0]
@@ -397,11 +398,13 @@ class Costliest:
                 raise
             failed = error
         observer.is_over = True
+        if failed is not None and why is not None and type(failed) is type(why):
+            raise why  # as it was traced: what it raises itself
         if failed is not None:
             self._program_before(failed, observer, text)
             raise failed
         if why is not None and not any(each.call and not each.program.internal for each in observer.ranked()):
-            raise why
+            raise UsageError(f"{why.message}; it calls no jitted function") if isinstance(why, UsageError) else why
         self._program_of(observer, text)
 
     def _program_before(self, failed: BaseException, observer: _Observer, text: str) -> None:

@@ -209,8 +209,10 @@ def capture_call(costliest: Costliest) -> None:
         def capture_it() -> None:
             try:
                 capture(found, (call.args, dict(call.kwargs)))
+                return
             except NoProgramError as error:
-                costliest.of_call(call, error.why)
+                why = error.why
+            costliest.of_call(call, why)
 
         if not request.go_on:
             costliest.finish(capture_it)
