@@ -146,17 +146,35 @@ def test_the_users_own_number(environment: dict[str, str], count: int | None) ->
     assert user_devices(environment) == count
 
 
-def test_hints(captured: Captured) -> None:
-    capture = captured("""
-        import jax, numpy as np
-        from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-        mesh = Mesh(np.array(jax.devices()), ("x",))
-        batch = jax.device_put(np.ones(4), NamedSharding(mesh, P("x")))
-        fn = None
-    """)
+WHOLE = """
+    import jax, jax.numpy as jnp, numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+    mesh = Mesh(np.array(jax.devices()), ("x",))
+    batch = jax.device_put(np.ones(({size}, 8)), NamedSharding(mesh, P("x")))
+    fn = jax.jit(lambda: jnp.sum(batch))
+    {more}
+"""
+
+
+@pytest.mark.parametrize(("size", "more", "count"), [(4, "", 4), (12, "", 4), (4, "jnp.ones(8)[:, None] + batch", 4)])
+def test_fewer_are_tried_where_all_cannot_share_a_dimension(
+    captured: Captured, size: int, more: str, count: int
+) -> None:
+    """What raises then is another error, or none; how many it was with is said, and what all of them raise."""
+    capture = captured(WHOLE.format(size=size, more=more), live=False)
+    assert capture.subject is None or capture.subject.device_count == count
+    assert (capture.failure is not None) is bool(more)
+    assert any("with 8 devices the script raises" in each.text for each in capture.messages)
+
+
+@pytest.mark.parametrize(("size", "more"), [(17, ""), (4, "jax.device_put(jnp.ones(7), NamedSharding(mesh, P('x')))")])
+def test_all_are_kept_where_fewer_do_not_help(captured: Captured, size: int, more: str) -> None:
+    capture = captured(WHOLE.format(size=size, more=more))
     assert capture.failure is not None
-    assert capture.failure.kind == "function"
-    assert "uses all 8 available devices" in (capture.failure.hint or "")
+    assert (capture.failure.devices, "8 times" in capture.failure.message) == (8, True)
+
+
+def test_hints(captured: Captured) -> None:
     capture = captured("import jax\nfn = jax.devices('axon')\n")
     assert capture.failure is not None
     assert "--target local" in (capture.failure.hint or "")

@@ -185,7 +185,7 @@ def test_the_number_of_attempts_is_limited(tmp_path: Path, monkeypatch: pytest.M
         def __init__(self, request: Request, target: object, devices: int | None, *rest: object) -> None:
             begun_with.append(devices)
             self.wanted = (devices or 0) * 2
-            self.is_too_late = False
+            self.is_tried = self.is_too_late = False
 
         def captures(self) -> Iterator[Capture]:
             yield Capture(failure=Failure("function", f"with {begun_with[-1]}", "import"))

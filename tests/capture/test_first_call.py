@@ -374,6 +374,79 @@ def test_outside_of_jit(captured: Captured, call: str, function: str, warned: bo
     assert b"all-reduce" in hlo.source.data
 
 
+DRIVERS = """
+    import jax, jax.numpy as jnp
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+    @jax.jit
+    def step(w):
+        w = jax.lax.with_sharding_constraint(w, NamedSharding(mesh, P("x")))
+        return w - 0.1 * jnp.tanh(w) * jnp.sum(jnp.sin(w)) + jnp.cos(w) * jnp.exp(-w * w) - jnp.log1p(w * w)
+
+    def epoch(w):
+        for _ in range(4):
+            w = step(w)
+        return w
+
+    def waits(w):
+        return step(w).block_until_ready()
+
+    def sets(w):
+        with jax.set_mesh(mesh):
+            return step(w)
+
+    def initializes():
+        jax.distributed.initialize("localhost:1234", 1, 0)
+        global mesh
+        mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+        return step(jnp.ones((8, 64)))
+
+    def twice(w):
+        return step(w) + jnp.sin(w) * 2 - jnp.tanh(w) + jnp.cos(w)
+
+    def breaks(w):
+        return step(w)[:3] + w
+
+    if "{name}" == "initializes":
+        initializes()
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    if "{name}" == "late":
+        jnp.ones(8)
+        initializes()
+    {name}(jnp.ones((8, 64)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("epoch", "step"),
+        ("waits", "step"),
+        pytest.param("sets", "step", marks=pytest.mark.once),
+        pytest.param("initializes", "step", marks=pytest.mark.once),
+        ("twice", "twice"),
+    ],
+)
+def test_functions_that_run_programs(captured: Captured, name: str, program: str) -> None:
+    """Where jit of them would be another program than what runs, or none, the report is of what runs."""
+    capture = captured(DRIVERS.format(name=name), name, live=False)
+    assert capture.failure is None
+    assert capture.subject is not None
+    assert capture.subject.function == program
+    assert any(f"{name} " in each.text for each in capture.messages)
+
+
+@pytest.mark.once
+def test_what_a_function_raises_itself_is_told_as_it_is(captured: Captured) -> None:
+    late = captured(DRIVERS.format(name="late"), "initializes", live=False)
+    assert late.failure is not None
+    assert "must be called before any JAX calls" in late.failure.message
+    capture = captured(DRIVERS.format(name="breaks"), "breaks", live=False)
+    assert capture.failure is not None
+    assert "incompatible shapes for broadcasting" in capture.failure.message
+    assert "During handling" not in (capture.failure.details or "")
+
+
 TRANSFORMED = """
     import jax, jax.numpy as jnp
     from jax.sharding import AxisType, NamedSharding, PartitionSpec as P

@@ -148,6 +148,12 @@ def frames_of(error: BaseException) -> traceback.StackSummary:
     return traceback.extract_tb(BaseException.__traceback__.__get__(error))  # type: ignore[union-attr]
 
 
+def _outside(frames: traceback.StackSummary) -> list[traceback.FrameSummary]:
+    """The user's frames around a traceback without one: those of the call in whose place something else is called."""
+    is_users = lambda frame: not is_internal(frame.filename) and not is_pythons_own(frame.filename)  # noqa: E731
+    return [] if any(map(is_users, frames)) else [*filter(is_users, traceback.extract_stack())]
+
+
 def notes_of(error: BaseException) -> list[str]:
     """The notes of an exception, which may be anything: those that are texts."""
     try:
@@ -178,6 +184,7 @@ def _story(error: BaseException) -> str:
     if issubclass(type(error), SyntaxError | SystemExit):  # raised by `compile`, argparse and the like
         while len(exception.stack) > 1 and is_pythons_own(exception.stack[-1].filename):
             exception.stack.pop()
+    exception.stack[:0] = _outside(exception.stack)
     for part in _chain(exception):
         part.stack = _folded(part.stack)
         if notes := getattr(part, "__notes__", None):
@@ -192,7 +199,8 @@ def _story(error: BaseException) -> str:
 
 def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
     """The user's frames of the traceback, innermost first."""
-    found = users_of(frames_of(error))
+    frames = frames_of(error)
+    found = users_of(traceback.StackSummary([*_outside(frames), *frames]))
     # An exception may answer anything to `isinstance`.
     syntax: Any = error if issubclass(type(error), SyntaxError) else None
     if syntax is not None and isinstance(syntax.filename, str):

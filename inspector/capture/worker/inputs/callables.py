@@ -245,9 +245,13 @@ def refuse_dead(found: Resolved, place: str, jaxpr: Any) -> None:
 def refuse_several(found: Resolved, jaxpr: Any) -> None:
     """Refuse a function that leaves nearly all of its work to jitted functions: those are the programs that it runs.
 
+    A transformation of a jitted function is one program.
+
     Raises:
         UsageError: nine of ten equations are theirs.
     """
+    if failures.is_part_of_jax(getattr(attribute(unwrap(found.function)[0], "__code__"), "co_filename", "")):
+        return
     called = [each for each in opened(jaxpr).eqns if _calls_by_name(each) and _is_users(each)]
     if sum(map(_size, called)) > 0.9 * sum(map(_size, opened(jaxpr).eqns)):
         raise UsageError(f"{found.name} calls jitted functions, which are programs of their own")

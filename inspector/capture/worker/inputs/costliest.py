@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ...protocol.events import OtherProgram, OtherPrograms, OtherResult, OtherResults
+from ...protocol.events import Message, OtherProgram, OtherPrograms, OtherResult, OtherResults
 from ...protocol.request import Request, UsageError, split_function
 from ...protocol.trace import CompiledProgram, TraceOptions
 from .. import waiting
@@ -27,7 +27,7 @@ from ..needed_devices import needed
 from ..patches import change_after_import, instead_of
 from ..tracing import hooks
 from ..tracing.recorder import Recorder
-from .resolve import Resolved
+from .resolve import NoProgramError, Resolved
 from .running import Capture, Runnable, functions_in, run
 
 if TYPE_CHECKING:
@@ -436,7 +436,7 @@ class Costliest:
         if chosen.program.internal and not chosen.is_mapped:
             text = f"{place} calls no jitted function: of its operations this one sends most; {whole}"
         if text:
-            self.channel.tell("warning", text)
+            self.channel.send(Message("warning", text, "start"))  # of the capture as a whole
         apart = [each for each in ranked if each is not chosen and not _is_of_one_call(each, chosen)]
         others = tuple(OtherProgram(each.program.name, each.program.call, each.calls, each.sent) for each in apart)
         self.channel.send(OtherPrograms(others, chosen.place))
@@ -457,4 +457,7 @@ class Costliest:
 
         module = module_of(call.function)
         found = Resolved(call.function, names_of(call.function)[0], module, module, tuple(observer.meshes))
-        self.capture(found, (arguments[0], dict(arguments[1])), **how)
+        try:
+            self.capture(found, (arguments[0], dict(arguments[1])), **how)
+        except NoProgramError as error:
+            raise error.why from None

@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ...protocol.events import Message
 from ...protocol.request import Request, UsageError, split_function
 from .. import failures
 from ..patches import change_after_import, instead_of
@@ -198,12 +199,15 @@ def capture_call(costliest: Costliest) -> None:
         dotted, name = f"{dotted}.__call__", "__call__"
 
     def take(call: Call, is_part: bool) -> None:
+        from jax._src import xla_bridge
+
         from .calls import module_of, names_of
 
-        module = module_of(call.function)
+        module, has_backends = module_of(call.function), xla_bridge.backends_are_initialized()
         around = names_of(call.function)[0] if is_part else dotted
         if is_part:
-            channel.tell("warning", f"{dotted} is called while JAX traces {around}: this is the report of {around}")
+            text = f"{dotted} is called while JAX traces {around}: this is the report of {around}"
+            channel.send(Message("warning", text, "start"))
         found = Resolved(call.function, around, module, module)
 
         def capture_it() -> None:
@@ -212,6 +216,8 @@ def capture_call(costliest: Costliest) -> None:
                 return
             except NoProgramError as error:
                 why = error.why
+            if not has_backends:  # what may only run before them may run again
+                xla_bridge.backends_are_initialized = lambda: False
             costliest.of_call(call, why)
 
         if not request.go_on:
@@ -248,9 +254,9 @@ def _capture_uncalled(request: Request, capture: Capture, watch: FirstCall) -> N
 
 
 def _refuse_unknown(program: Runnable, place: str, dotted: str) -> None:
-    name = dotted.rpartition(".")[2]
     known = names_in(program.text)
-    if known is None or name in known:
+    name = next((each for each in reversed(dotted.split(".")) if known is not None and each not in known), None)
+    if known is None or name is None:
         return
     functions = functions_in(program.text)
     near = did_you_mean(get_close_matches(name, functions) or get_close_matches(name, sorted(known)))

@@ -102,8 +102,9 @@ def look_up(module: ModuleType, place: str, dotted: str) -> Resolved:
         try:
             value = getattr(owner, name)
         except AttributeError:
-            where = place if owner is module else f"{type(owner).__name__} in {place}"
-            hint = _similar(name, owner) or _local(name, owner, place) or _suggest(name, owner)
+            kind = f"class {owner.__name__}" if isinstance(owner, type) else type(owner).__name__
+            where = place if owner is module else f"{kind} in {place}"
+            hint = _local(name, owner, place) or _similar(name, owner) or _suggest(name, owner)
             raise UsageError(f"{where} has no {name!r}", hint) from None
     if not callable(value):
         raise UsageError(
@@ -190,6 +191,8 @@ def _local(name: str, owner: Any, place: str) -> str | None:
     functions = [owner]
     if isinstance(owner, ModuleType):
         functions = [value for value in vars(owner).values() if _module_of(value) == owner.__name__]
+    elif isinstance(owner, type):
+        functions = [*vars(owner).values()]
     codes = (getattr(inspect.unwrap(each), "__code__", None) for each in functions if callable(each))
     holding = (code for code in codes if code is not None and name in (*code.co_varnames, *code.co_cellvars))
     held_by = next((code.co_name for code in holding if name not in code.co_varnames[: code.co_argcount]), None)

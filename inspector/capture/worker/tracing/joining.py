@@ -43,17 +43,14 @@ def set_clock_ahead(seconds: float) -> None:
 
 
 def stay_alone(tell: Callable[[str], None]) -> None:
-    """Have `jax.distributed.initialize()` do nothing, in a process that has the devices of all of them.
-
-    Not even look for a backend, which is there when a function runs again that could not be traced.
-    """
+    """Have `jax.distributed.initialize()` do nothing, in a process that has the devices of all of them."""
 
     def change(module: ModuleType) -> None:
-        def initialize(*args: Any, **kwargs: Any) -> None:
+        def initialize(state: Any, *args: Any, **kwargs: Any) -> None:
             tell("jax.distributed.initialize was left out: the script runs as one process, which has all devices")
 
         if hasattr(module, "State"):
-            module.State.initialize = module.initialize = initialize
+            module.State.initialize = initialize
 
     change_after_import({"jax._src.distributed": change})
 
