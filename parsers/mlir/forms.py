@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, product
 from typing import Any
@@ -116,12 +116,12 @@ def _joined(*atoms: _Atom) -> _Atom:
 def _merged(*forms: OperationForm) -> OperationForm:
     """All that the forms say: lists one behind the other, and of anything else what is said first."""
     merged: dict[str, Any] = {}
-    for form, field in product(forms, fields(OperationForm)):
-        value = getattr(form, field.name)
+    for form, name in product(forms, OperationForm.__struct_fields__):
+        value = getattr(form, name)
         if isinstance(value, tuple):
-            merged.setdefault(field.name, []).extend(value)
+            merged.setdefault(name, []).extend(value)
         elif value:
-            merged.setdefault(field.name, value)
+            merged.setdefault(name, value)
     said: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in merged.items()}
     return OperationForm(**said)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -114,10 +113,9 @@ def completed(value: Any, template: str, lifting: Lifting) -> Any:
             return located(template, lifting, start, end)
         case tuple():
             return tuple(completed(each, template, lifting) for each in value)
-    if not is_dataclass(value):
+    if not isinstance(value, Record):
         return value
-    kind: Any = type(value)
-    return kind(*(completed(getattr(value, field.name), template, lifting) for field in fields(value)))
+    return type(value)(*(completed(getattr(value, name), template, lifting) for name in value.__struct_fields__))
 
 
 def lift(lifting: Lifting, text: str) -> Filled:
