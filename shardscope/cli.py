@@ -16,6 +16,7 @@ def command() -> int:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.set_threshold(20_000)  # imports make many objects, which all stay
     status = main()
     gc.freeze()  # the collector would walk through all that was made once more before the process ends
     return status
