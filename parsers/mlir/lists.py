@@ -12,7 +12,8 @@ from itertools import takewhile
 from types import MappingProxyType
 
 from ..errors import ParseError, problem_in
-from .patterns import ITEM, STRING, for_text
+from ..expressions import compiled
+from .patterns import ITEM, STRING
 
 UNIT = "unit"
 """The value of an attribute that says something by being there."""
@@ -26,7 +27,7 @@ _LETTERS = {b"n": b"\n", b"t": b"\t"}
 def items(text: str) -> tuple[str, ...]:
     """The items of a list, which is given with its brackets; raises ParseError."""
     inside = text[1:-1]
-    found = for_text(ITEM).findall(inside)
+    found = compiled(ITEM).findall(inside)
     if ",".join(found) != inside and inside.strip():
         right = takewhile(lambda pair: pair[0] == pair[1], zip(",".join(found), inside, strict=False))
         raise ParseError(problem_in(text, "not an item of a list", 1 + len(list(right))))

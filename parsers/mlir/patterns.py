@@ -103,9 +103,3 @@ is none because of where the others end: a search would go on inside of it."""
 def for_bytes(pattern: str) -> re.Pattern[bytes]:
     """A pattern to search bytes with. Some take 10 ms to compile, so each is compiled when it is first needed."""
     return compiled(pattern.encode())
-
-
-@cache
-def for_text(pattern: str) -> re.Pattern[str]:
-    """A pattern to search text with, compiled when it is first needed."""
-    return compiled(pattern)

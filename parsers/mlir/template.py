@@ -17,8 +17,9 @@ from operator import attrgetter
 from typing import Any
 
 from ..errors import ParseError, problem_in
+from ..expressions import compiled
 from ..record import Record
-from .patterns import BRACES, STRING, TO_BRACKET, USE, for_text
+from .patterns import BRACES, STRING, TO_BRACKET, USE
 
 # The alternatives begin with different characters, which lets the search skip all others.
 _DENSE = rf'd(?<!\wd)ense(?:_resource)?+<(?:[^<>"]++|{STRING})*+>'
@@ -120,7 +121,7 @@ def completed(value: Any, template: str, lifting: Lifting) -> Any:
 
 def lift(lifting: Lifting, text: str) -> Filled:
     """A text's template, and what was lifted out."""
-    pieces = for_text(lifting.lifted).split(text)
+    pieces = compiled(lifting.lifted).split(text)
     parts = pieces[1::2]
     pieces[1::2] = [_PLACEHOLDERS[part[0]] for part in parts]
     return Filled("".join(pieces), parts, lifting)

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 from shardscope.commands.capturing import add_capture_options, complain, request_of, settings_of, watched
-from shardscope.commands.output import exit_code, output_of, write_rendered
+from shardscope.commands.output import add_output_options, exit_code, output_of, write_rendered
 from shardscope.configuration import seconds
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.spawn import begin
@@ -40,9 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="keep the shardings of params as they are; the mesh",
     )
     parser.add_argument("--cluster", metavar="ADDRESS", help="compile on the workers of this Dask scheduler")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the result to FILE; - is standard output")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only; use the exit status")
+    add_output_options(parser, "suggestions", screen=False)
 
 
 def _kept(text: str) -> tuple[str, ...]:
@@ -54,9 +51,7 @@ def _kept(text: str) -> tuple[str, ...]:
 
 def run(options: argparse.Namespace) -> ExitCode:
     """Search, and show the rows."""
-    request = replace(
-        request_of(options, options.function, settings_of(options.function), live=True), fingerprints=True
-    )
+    request = request_of(options, options.function, settings_of(options.function), live=True)
     capture = watched(begin(request), quiet=options.quiet)
     if capture.failure is not None:
         return complain(options.function, capture, exit_code(capture))

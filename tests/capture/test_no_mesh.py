@@ -25,10 +25,10 @@ WITHOUT: dict[str, Callable[[jax.Array], object]] = {
 def test_what_jax_says_without_a_mesh_is_understood(name: str) -> None:
     with pytest.raises((ValueError, RuntimeError)) as raised:
         jax.jit(WITHOUT[name])(jnp.ones((4, 4)))
-    assert "--mesh" in (hint_of(str(raised.value), 0) or "")
+    assert "--mesh" in (hint_of(str(raised.value), is_own=True) or "")
 
 
 def test_other_errors_are_not_taken_for_it() -> None:
     with pytest.raises(TypeError) as raised:
         jnp.ones((4, 4)) @ jnp.ones((3, 3))
-    assert hint_of(str(raised.value), 0) is None
+    assert hint_of(str(raised.value), is_own=True) is None

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -47,46 +47,27 @@ _HEADER = "Traceback (most recent call last):"
 
 _EXCEPTION = r"[\w.]+(:|$)"
 
+_TOO_MANY = "Multiprocess computations aren't implemented on the CPU backend"
 
-_Fits = Callable[[int, int | None], bool]
-_OURS: _Fits = lambda devices, chosen: chosen is not None  # noqa: E731
-
-HINTS: tuple[tuple[str, _Fits, str], ...] = (
-    (  # of jax._src.mesh, named_sharding, shard_map and sharding_impls
-        r"requires a non-empty mesh in context|context mesh.*empty|when you are not under a mesh context"
-        r"|is not found in mesh: \(\)",
-        _OURS,
-        "--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
-        "or run the script that calls it: shardscope script.py:function",
-    ),
-    (
-        "RESOURCE_EXHAUSTED",
-        _OURS,
-        "it does not fit on one device: shard it over more devices, or rematerialize more",
-    ),
-    (
-        "Unknown backend",
-        _OURS,
-        "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX",
-    ),
-    (
-        "Multiprocess computations aren't implemented on the CPU backend",
-        lambda devices, chosen: devices > MAX_CPU_DEVICES,
-        f"JAX compiles for at most {MAX_CPU_DEVICES:,} CPU devices; compile for absent chips instead: "
-        "--target gpu:h100:{devices}, or a TPU topology of that size (`shardscope targets`)",
-    ),
-)
-"""Patterns of errors, which numbers of devices, and of those that we chose, they are meant for, and what to do.
-
-The latter is 0 where the number was given, and None for a script that we do not run ourselves.
-"""
+HINTS = {
+    # Of jax._src.mesh, named_sharding, shard_map and sharding_impls.
+    r"requires a non-empty mesh in context|context mesh.*empty|when you are not under a mesh context"
+    r"|is not found in mesh: \(\)": "--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
+    "or run the script that calls it: shardscope script.py:function",
+    "RESOURCE_EXHAUSTED": "it does not fit on one device: shard it over more devices, or rematerialize more",
+    "Unknown backend": "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX",
+    _TOO_MANY: f"JAX compiles for at most {MAX_CPU_DEVICES:,} CPU devices; compile for absent chips instead: "
+    "--target gpu:h100:{}, or a TPU topology of that size (`shardscope targets`)",
+}
+"""What to do about errors, by patterns of their texts."""
 
 
-def hint_of(message: str, chosen: int | None) -> str | None:
-    """The hint for the text of an exception, if there is one."""
-    devices = device_count()
-    found = (text for pattern, fits, text in HINTS if re.search(pattern, message) and fits(devices, chosen))
-    return next((text.format(devices=devices) for text in found), None)
+def hint_of(message: str, *, is_own: bool) -> str | None:
+    """The hint for the text of an exception; most are for scripts that we run ourselves."""
+    count = device_count()
+    found = (text for pattern, text in HINTS.items() if re.search(pattern, message))
+    found = (text for text in found if (count > MAX_CPU_DEVICES if text is HINTS[_TOO_MANY] else is_own))
+    return next((text.format(count) for text in found), None)
 
 
 def device_count() -> int:
@@ -97,10 +78,10 @@ def device_count() -> int:
         return 0
 
 
-def describe(error: BaseException, phase: Phase, chosen: int | None = None) -> Failure:
+def describe(error: BaseException, phase: Phase, *, is_own: bool = False) -> Failure:
     """The failure for an exception that ended the capture in `phase`, whatever its class does when it is looked at."""
     try:
-        return _described(error, phase, chosen)
+        return _described(error, phase, is_own)
     except BaseException:
         said, frames = text_of(error), "".join(_folded(frames_of(error)).format())
         message = f"{type(error).__name__}: {said}"
@@ -108,7 +89,7 @@ def describe(error: BaseException, phase: Phase, chosen: int | None = None) -> F
         return Failure("function", message, phase, story, None, said, user_stack(error), type=type(error).__name__)
 
 
-def _described(error: BaseException, phase: Phase, chosen: int | None) -> Failure:
+def _described(error: BaseException, phase: Phase, is_own: bool) -> Failure:
     if isinstance(error, UsageError):
         return Failure("usage", error.message, phase, hint=error.hint)
     hint = None
@@ -129,7 +110,7 @@ def _described(error: BaseException, phase: Phase, chosen: int | None) -> Failur
                 oldest = ".".join(map(str, OLDEST_JAX))
                 old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
-        hint = hint_of(text_of(error), chosen)
+        hint = hint_of(text_of(error), is_own=is_own)
     notes = [note for note in notes_of(error) if note.startswith(HINT)]
     hint = notes[0].removeprefix(HINT) if notes else hint
     said, stack = text_of(error), user_stack(error)

@@ -152,7 +152,7 @@ def _program_to_run(request: Request, script: Path | None) -> Runnable | None:
 
 def _send_failure(error: BaseException, channel: Channel, request: Request) -> None:
     """Tell why it ends here; an error about the number of devices says how many were wanted."""
-    failure = failures.describe(error, channel.phase, request.chosen)
+    failure = failures.describe(error, channel.phase, is_own=True)
     wanted = None if is_a(error, UsageError) else needed(error)
     count = 0 if wanted is None else failures.device_count()
     if wanted is not None and count == request.chosen:
