@@ -115,8 +115,9 @@ def describe(
     path: Path,
     options: TraceOptions,
     settings: Settings | None = None,
+    **more: Any,
 ) -> CompiledProgram:
-    """The entry of a program; its capture, with the compiled program alone, if it is one of the user's."""
+    """The entry of a program, with `more` fields; its capture, of what is compiled, if it is one of the user's."""
     arguments = lowering.arguments
     source = source_of(lowering)
     internal = not lowering.is_earlier and (
@@ -132,33 +133,32 @@ def describe(
         file.close()
         lowering.captured = "compiled"
     ids = () if computation is None else tuple(int(device.id) for device in partition_devices(computation))
+    caller = lowering.caller
     return CompiledProgram(
-        lowering.number or 0,
-        lowering.id,
-        lowering.name,
-        source,
-        call_on_stack(),
-        0,
-        internal,
-        values_of(lowering)[0],
-        static_arguments_of(lowering.caller),
-        tuple(sorted(lowering.caller.get("kwargs", {}))),
-        not internal and lowering.caller.get("") == "call_impl_cache_miss",
-        context_axes(arguments),
-        len(ids) or (0 if loaded is None else len(loaded.local_devices())),
-        round(lowering.seconds, 6),
-        round(lowering.compile_seconds, 6),
-        lowering.cached,
-        lowering.captured,
-        None,
-        1 if among is None else among.processes,
-        "" if among is None else among.fingerprint,
-        ids,
-        bound_values(lowering.caller.get("fun")),
-        (*jit_options(lowering.caller.get("jit_info"), arguments), *(settings.changed() if settings else ())),
-        structure_of(lowering.caller),
-        0,
-        lowering.is_earlier,
+        number=lowering.number or 0,
+        id=lowering.id,
+        name=lowering.name,
+        source=source,
+        call=call_on_stack(),
+        internal=internal,
+        arguments=values_of(lowering)[0],
+        static=static_arguments_of(caller),
+        keywords=tuple(sorted(caller.get("kwargs", {}))),
+        transformed=not internal and caller.get("") == "call_impl_cache_miss",
+        context=context_axes(arguments),
+        devices=len(ids) or (0 if loaded is None else len(loaded.local_devices())),
+        lower_seconds=round(lowering.seconds, 6),
+        compile_seconds=round(lowering.compile_seconds, 6),
+        cached=lowering.cached,
+        captured=lowering.captured,
+        processes=1 if among is None else among.processes,
+        fingerprint="" if among is None else among.fingerprint,
+        device_ids=ids,
+        bound=bound_values(caller.get("fun")),
+        options=(*jit_options(caller.get("jit_info"), arguments), *(settings.changed() if settings else ())),
+        structure=structure_of(caller),
+        earlier=lowering.is_earlier,
+        **more,
     )
 
 

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -158,12 +157,12 @@ class Recording:
             self._modules[id(computation._hlo)] = weakref.ref(computation._hlo), number
         self.tell_backend()
         file = self.files.folder / capture_file(number)
-        described = programs().describe(lowering, computation, executable, file, self._options, self.settings)
+        more = {"function": self._functions.of(function), "cleared": self.cleared, "failure": failure}
+        described = programs().describe(lowering, computation, executable, file, self._options, self.settings, **more)
         self.has_own = self.has_own or not described.internal
         if described.fingerprint and self._options.compare:
             self._shared.add(number)
-        number_of_function = 0 if function is None else self._functions.of(function)
-        self.files.write(replace(described, function=number_of_function, cleared=self.cleared, failure=failure))
+        self.files.write(described)
         if self._observer is not None and executable is not None:
             self._observer.compiled(described, lowering, executable)
         self.tell_overhead()
@@ -224,7 +223,9 @@ class FunctionNumbers:
         self._known: dict[int, tuple[int, Any]] = {}
 
     def of(self, function: Any) -> int:
-        """The number of a function object; a new one for an object that was not seen before."""
+        """The number of a function object; a new one for an object that was not seen before, 0 for None."""
+        if function is None:
+            return 0
         known = self._known.get(id(function))
         if known is not None and known[1]() is function:
             return known[0]
