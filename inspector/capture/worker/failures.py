@@ -36,7 +36,7 @@ _FRAME = r'  File "([^"]+)", line \d+'
 _JAX_NOTES = ("For simplicity, JAX has removed its internal frames", "--------------------")
 
 _OUR_PLACE = r"\s+<string>:\d+ "
-"""The line in which XLA names the program that starts a capture, among the frames of the Python that it was called by."""
+"""The line in which XLA names the program that starts a capture, among the frames of the Python that called it."""
 
 _XLAS_TAG = r" \[xla::PythonStackTrace='.*?'\]"
 
@@ -59,7 +59,7 @@ HINTS = {
     _TOO_MANY: f"JAX compiles for at most {MAX_CPU_DEVICES:,} CPU devices; compile for absent chips instead: "
     "--target gpu:h100:{}, or a TPU topology of that size (`shardscope targets`)",
 }
-"""What to do about errors, by patterns of their texts."""
+"""Hints for errors, by patterns of their texts."""
 
 
 def hint_of(message: str, *, is_own: bool) -> str | None:
