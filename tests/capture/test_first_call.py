@@ -134,6 +134,69 @@ def test_lambda_that_only_jax_calls(captured: Captured) -> None:
     assert any("by_lambda is called while JAX traces" in message.text for message in capture.messages)
 
 
+OBJECTS = """
+    import functools
+    import jax, jax.numpy as jnp
+
+    def logged(function):
+        @functools.wraps(function)
+        def inner(*args, **kwargs):
+            return function(*args, **kwargs)
+        return inner
+
+    class Agent:
+        def __init__(self):
+            self.update = jax.jit(self.update_by)
+            self.scaled = functools.partial(self.scale, by=2.0)
+            self.handed = jax.jit(lambda x: x.sum())
+
+        def update_by(self, x):
+            return jnp.sin(x)
+
+        @functools.partial(jax.jit, static_argnames=("self", "by"))
+        def scale(self, x, by):
+            return x * by
+
+        @property
+        def made(self):
+            return jax.jit(lambda x: jnp.tanh(x))
+
+        @logged
+        @functools.partial(jax.jit, static_argnums=0)
+        def decorated(self, x):
+            return jnp.exp(x)
+
+    def call(function, *args):
+        return function(*args)
+
+    def main():
+        local, x = Agent(), jnp.ones(5)
+        local.update(x)
+
+    other, agent = Agent(), Agent()
+    for each, x in (other, jnp.ones(2)), (agent, jnp.ones(3)):
+        each.update(x), each.scaled(x), each.made(x), each.decorated(x), call(each.handed, x)
+    x = jnp.ones(4)
+    agent.update(x), agent.scaled(x), agent.made(x), agent.decorated(x), call(agent.handed, x)
+    main()
+"""
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [
+        *(("agent.update", 3), ("agent.scaled", 3), ("agent.made", 4), ("agent.decorated", 3), ("agent.handed", 3)),
+        *(("local.update", 5), ("Agent.update_by", 2)),
+    ],
+)
+def test_functions_that_objects_of_the_script_hold(captured: Captured, function: str, size: int) -> None:
+    """The call on the object that is named, wherever the script keeps it."""
+    capture = captured(OBJECTS, function, live=False, probe="none")
+    assert capture.failure is None
+    assert [each.type for each in capture.arguments] == [f"f32[{size}]"]
+
+
 def test_values_are_those_of_the_call(captured: Captured) -> None:
     text = """
         import sys

@@ -80,9 +80,10 @@ def has_jit(function: Any) -> bool:
     return _is_jit(unwrap(function)[0])
 
 
-def is_around_jit(function: Any) -> bool:
-    """Return whether a function has no jit of its own, and one in the functions that it wraps."""
-    return not has_jit(function) and _is_jit(inspect.unwrap(function, stop=_is_jit))
+def jit_inside(function: Any) -> Any:
+    """The jitted function among those that a function wraps; None where there is none, or it has a jit of its own."""
+    inner = inspect.unwrap(function, stop=_is_jit)
+    return inner if _is_jit(inner) and not has_jit(function) else None
 
 
 def _with_a_jit(inner: Any, given: Arguments) -> Traceable:

@@ -21,6 +21,7 @@ from ...protocol.events import Message
 from ...protocol.request import Request, UsageError, split_function
 from .. import failures
 from ..patches import change_after_import, instead_of
+from ..script_objects import variable
 from .resolve import NoProgramError, Resolved, did_you_mean, look_up
 from .running import CALLED, ENTERED, Capture, Runnable, called_class, functions_in, names_in, run
 
@@ -41,6 +42,7 @@ class FirstCall:
     def __init__(self, dotted: str, take: Callable[[Call, bool], object]) -> None:
         *self._owners, self.name = dotted.split(".")
         self._take = take
+        self._jitted: Any = None
         self._pending: Call | None = None
         self._around: Call | None = None
         self._is_inside = False
@@ -59,10 +61,13 @@ class FirstCall:
             self._hand_on(self._pending)
         return self.is_over
 
-    def _called(self, function: Any, method: str = "") -> Any:
-        """Return the function or its method, so that its call is noticed."""
+    def _called(self, function: Any, method: str, has_owner: bool) -> Any:
+        """Return the function or its method, so that its call is noticed; `has_owner` if the source names its owner."""
         called = getattr(function, method) if method else function
-        if self.is_over or isinstance(function, type) or not self._is_of_owner(function) or _wraps_jit(function):
+        if self.is_over or isinstance(function, type) or not (has_owner or self._is_of_owner(function)):
+            return called
+        if (jitted := _wrapped_jit(function)) is not None:
+            self._jitted = jitted
             return called
 
         @functools.wraps(called, updated=())
@@ -131,7 +136,16 @@ class FirstCall:
     def _is_named(self, function: Any, inside: Any) -> bool:
         from .calls import is_own_of_jax, names_of
 
-        return not is_own_of_jax(inside) and names_of(function)[0] == self.name and self._is_of_owner(function)
+        if is_own_of_jax(inside):
+            return False
+        is_held = function is self._jitted or self._is_held(function)
+        return is_held or (names_of(function)[0] == self.name and self._is_of_owner(function))
+
+    def _is_held(self, function: Any) -> bool:
+        held: object = sys.modules["__main__"]
+        for name in (*self._owners, self.name):
+            held = variable(held, name)
+        return function is not None and function is held
 
     def _is_getter(self, call: Call) -> bool:
         owner = getattr(call.function, "__self__", next(iter(call.args), None))
@@ -139,7 +153,7 @@ class FirstCall:
 
     def _is_of_owner(self, function: Any) -> bool:
         """Return whether a function is one of the object, class or function that the request names, if it names one."""
-        if not self._owners:
+        if not self._owners or self._is_held(function):
             return True
         from .calls import names_of
 
@@ -151,12 +165,13 @@ class FirstCall:
         return owner in qualified.split(".")[:-1] or "." not in qualified
 
 
-def _wraps_jit(function: Any) -> bool:
+def _wrapped_jit(function: Any) -> Any:
+    """The jitted function that a function without a jit of its own wraps; None where there is none."""
     if not hasattr(function, "__wrapped__") or "jax" not in sys.modules:
-        return False
-    from .callables import is_around_jit
+        return None
+    from .callables import jit_inside
 
-    return is_around_jit(function)
+    return jit_inside(function)
 
 
 def refuse(place: str, name: str, watch: FirstCall) -> NoReturn:
@@ -165,8 +180,6 @@ def refuse(place: str, name: str, watch: FirstCall) -> NoReturn:
     Raises:
         UsageError: always.
     """
-    from ...protocol.request import UsageError
-
     if watch.is_only_mapped:
         raise UsageError(
             f"{place} calls {name} only inside of a shard_map, where each device has its part of the arguments",
@@ -174,8 +187,8 @@ def refuse(place: str, name: str, watch: FirstCall) -> NoReturn:
         )
     raise UsageError(
         f"{place} ended without a call of {name}",
-        f"give its arguments with --arg 'f32[8,16]', one for each, or define {name}_inputs in the script; "
-        f"arguments of the script itself come after it: shardscope {place}:{name} --layers 4",
+        f"give its arguments with --arg 'f32[8,16]', one for each, or define {name.rpartition('.')[2]}_inputs in the "
+        f"script; arguments of the script itself come after it: shardscope {place}:{name} --layers 4",
     )
 
 
@@ -232,7 +245,7 @@ def capture_call(costliest: Costliest) -> None:
     watch = FirstCall(dotted, take)
     watch.watch()
     channel.enter("script")
-    run(program, name)
+    run(program, dotted)
     if not watch.end():
         _capture_uncalled(request, capture, watch)
 

@@ -65,8 +65,8 @@ def runnable(script: Path | None, module: str) -> Runnable:
     return Runnable(spec.origin, patches.text_of(spec.origin), spec)
 
 
-def run(program: Runnable, name: str) -> None:
-    """Run it as `__main__`, with the calls of `name` observed in it and in the user's modules that it imports.
+def run(program: Runnable, dotted: str) -> None:
+    """Run it as `__main__`, with the calls of a function observed in it and in the user's modules that it imports.
 
     A script may end with `sys.exit()`; what else it raises passes through.
     """
@@ -80,8 +80,8 @@ def run(program: Runnable, name: str) -> None:
         main.__loader__ = program.spec.loader
     sys.modules["__main__"] = main
     patches.quote(program.text, program.file)
-    if name:
-        patches.compile_with(lambda text, file: _observed(text, file, name))
+    if dotted:
+        patches.compile_with(lambda text, file: _observed(text, file, dotted))
     pid, leave = os.getpid(), os._exit
 
     def exit_now(status: int) -> NoReturn:
@@ -92,7 +92,7 @@ def run(program: Runnable, name: str) -> None:
 
     os._exit = exit_now
     try:
-        exec(compiled(program.text, program.file, name), vars(main))
+        exec(compiled(program.text, program.file, dotted), vars(main))
     except SystemExit as ending:
         if ending.code not in (None, 0):
             raise
@@ -110,11 +110,11 @@ class _Notebook:
         return self
 
 
-def _observed(text: bytes, file: str, name: str) -> CodeType | None:
-    if name.encode() not in text or not failures.is_users(file):
+def _observed(text: bytes, file: str, dotted: str) -> CodeType | None:
+    if dotted.rpartition(".")[2].encode() not in text or not failures.is_users(file):
         return None
     try:
-        return compiled(text, file, name)
+        return compiled(text, file, dotted)
     except (SyntaxError, ValueError):
         return None
 
@@ -126,23 +126,24 @@ AHEAD_OF_TIME = ("lower", "trace")
 """Methods of a jitted function that take the arguments of a call."""
 
 
-def compiled(text: bytes, file: str, name: str) -> CodeType:
-    """The code of a module in which calls of `name` are observed."""
-    tree = _Observing(name).visit(ast.parse(text, file)) if name else ast.parse(text, file)
+def compiled(text: bytes, file: str, dotted: str) -> CodeType:
+    """The code of a module in which calls of a function are observed."""
+    tree = _Observing(dotted).visit(ast.parse(text, file)) if dotted else ast.parse(text, file)
     return compile(ast.fix_missing_locations(tree), file, "exec", dont_inherit=True)
 
 
 class _Observing(ast.NodeTransformer):
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, dotted: str) -> None:
+        *owners, self._name = dotted.split(".")
+        self._owner = owners[-1] if owners else None
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
         function = node.func
         if self._is_meant(function):
-            node.func = _through_hook(function)
+            node.func = self._through_hook(function)
         elif isinstance(function, ast.Attribute) and function.attr in AHEAD_OF_TIME and self._is_meant(function.value):
-            node.func = _through_hook(function.value, function.attr)
+            node.func = self._through_hook(function.value, function.attr)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
@@ -163,12 +164,16 @@ class _Observing(ast.NodeTransformer):
         return node
 
     def _is_meant(self, node: ast.expr) -> bool:
-        return self._name == (getattr(node, "id", None) or getattr(node, "attr", None))
+        return self._name == _last_name(node)
+
+    def _through_hook(self, function: ast.expr, method: str = "") -> ast.expr:
+        has_owner = isinstance(function, ast.Attribute) and _last_name(function.value) == self._owner
+        call = ast.Call(ast.Name(CALLED, ast.Load()), [function, ast.Constant(method), ast.Constant(has_owner)], [])
+        return ast.copy_location(call, function)
 
 
-def _through_hook(function: ast.expr, method: str = "") -> ast.expr:
-    call = ast.Call(ast.Name(CALLED, ast.Load()), [function, *([ast.Constant(method)] if method else [])], [])
-    return ast.copy_location(call, function)
+def _last_name(node: ast.expr) -> str | None:
+    return getattr(node, "id", None) or getattr(node, "attr", None)
 
 
 def has_inputs(text: bytes, name: str) -> bool:
@@ -193,7 +198,7 @@ def has_inputs(text: bytes, name: str) -> bool:
     if not _is_inputs(bound.get("inputs")) and not without_parameters:
         return False
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return not any(name in (getattr(called, "id", None), getattr(called, "attr", None)) for called in calls)
+    return not any(name == _last_name(called) for called in calls)
 
 
 def _is_inputs(node: ast.AST | None) -> bool:
