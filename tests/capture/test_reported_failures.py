@@ -135,6 +135,46 @@ def test_frames_of_the_user_are_those_of_the_syntax() -> None:
     assert not [line for line in described.details.splitlines() if "site-packages/jax" in line]
 
 
+RUNNER = """
+import sys
+def call(function):
+    return hand_on(function)
+def hand_on(function):
+    return function()
+def leave():
+    print("usage: script.py [OPTIONS]")
+    sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize("called", ["failing(0)", "runner.leave()"])
+def test_frames_of_libraries_are_folded_around_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: str
+) -> None:
+    """The lines of the script are all there; of a library that ends it, no frame is."""
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "runner.py").write_text(RUNNER)
+    file = tmp_path / "script.py"
+    file.write_text(f"import runner\ndef main():\n    {called}\nrunner.call(main)\n")
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    with pytest.raises((TypeError, SystemExit)) as caught:
+        exec(compile(file.read_text(), str(file), "exec"), {"failing": failing})
+    told = failures.describe(caught.value, "script").details.splitlines()
+    shown = [line.strip() for line in told if line.startswith("  ") and "^" not in line]
+    at = shown.index("runner.call(main)")
+    assert shown[at + 1 : at + 4] == ["… 2 frames of runner", f'File "{file}", line 3, in main', called]
+    assert not [line for line in told if "site-packages" in line]
+    assert told[-1].startswith(("TypeError: ", "SystemExit: 2"))
+
+
+def test_hint_of_a_mesh_is_for_functions_alone() -> None:
+    message = "requires a non-empty mesh in context"
+    with pytest.raises(RuntimeError) as caught:
+        exec(compile(f"raise RuntimeError({message!r})", "/script.py", "exec"))
+    assert failures.describe(RuntimeError(message), "trace", is_own=True).hint is not None
+    assert failures.describe(caught.value, "trace", is_own=True).hint is None
+
+
 def test_frames_without_columns() -> None:
     summary = traceback.StackSummary.from_list([("/step.py", 3, "step", "x")])
     (found,) = failures.users_of(summary)

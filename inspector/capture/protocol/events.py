@@ -252,9 +252,9 @@ class Failure:
 
     `kind`: `usage` (what was asked for cannot be done: no such file, function, arguments, interpreter, too few
     devices), `function` (the user's code or its compilation raised), `died` (the process ended by itself, by a signal
-    or a limit). `details` is the traceback with JAX's own frames folded, or the process's last words; `hint` is what
-    to do next. `said` is the exception's own text, `type` is its class, and `stack` are the user's frames, innermost
-    first. `devices` is the number of fake devices, if it was chosen.
+    or a limit). `details` is the traceback with the frames of JAX and libraries folded, or the process's last words;
+    `hint` is what to do next. `said` is the exception's own text, `type` is its class, and `stack` are the user's
+    frames, innermost first. `devices` is the number of fake devices, if it was chosen.
     """
 
     kind: Literal["usage", "function", "died"]

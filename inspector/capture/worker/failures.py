@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 import sys
@@ -45,14 +46,20 @@ HINT = "hint: "
 
 _HEADER = "Traceback (most recent call last):"
 
+_PACKAGES = r"/(?:site|dist)-packages/"
+
 _EXCEPTION = r"[\w.]+(:|$)"
 
 _TOO_MANY = "Multiprocess computations aren't implemented on the CPU backend"
 
-HINTS = {
-    # Of jax._src.mesh, named_sharding, shard_map and sharding_impls.
+_NO_MESH = (
     r"requires a non-empty mesh in context|context mesh.*empty|when you are not under a mesh context"
-    r"|is not found in mesh: \(\)": "--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
+    r"|is not found in mesh: \(\)"
+)
+"""Texts of jax._src.mesh, named_sharding, shard_map and sharding_impls."""
+
+HINTS = {
+    _NO_MESH: "--context NAME sets a mesh of the script, --mesh x=4,y=2 a mesh with these axes; "
     "or run the script that calls it: shardscope script.py:function",
     "RESOURCE_EXHAUSTED": "it does not fit on one device: shard it over more devices, or rematerialize more",
     "Unknown backend": "scripts run on fake CPU devices; --target local leaves the choice of devices to JAX",
@@ -62,11 +69,12 @@ HINTS = {
 """Hints for errors, by patterns of their texts."""
 
 
-def hint_of(message: str, *, is_own: bool) -> str | None:
-    """The hint for the text of an exception; most are for scripts that we run ourselves."""
+def hint_of(message: str, *, is_own: bool, is_run: bool = False) -> str | None:
+    """The hint for the text of an exception; most are for scripts that we run ourselves, one for functions alone."""
     count = device_count()
     found = (text for pattern, text in HINTS.items() if re.search(pattern, message))
     found = (text for text in found if (count > MAX_CPU_DEVICES if text is HINTS[_TOO_MANY] else is_own))
+    found = (text for text in found if not (is_run and text is HINTS[_NO_MESH]))
     return next((text.format(count) for text in found), None)
 
 
@@ -83,16 +91,16 @@ def describe(error: BaseException, phase: Phase, *, is_own: bool = False) -> Fai
     try:
         return _described(error, phase, is_own)
     except BaseException:
-        said, frames = text_of(error), "".join(_folded(frames_of(error)).format())
-        message = f"{type(error).__name__}: {said}"
-        story = f"{_HEADER}\n{frames}{message}"
-        return Failure("function", message, phase, story, None, said, user_stack(error), type=type(error).__name__)
+        said, kind = text_of(error), type(error).__name__
+        message = f"{kind}: {said}"
+        story = "".join((f"{_HEADER}\n", *_folded(frames_of(error)).format(), message))
+        return Failure("function", message, phase, story, None, said, user_stack(error), type=kind)
 
 
 def _described(error: BaseException, phase: Phase, is_own: bool) -> Failure:
     if isinstance(error, UsageError):
         return Failure("usage", error.message, phase, hint=error.hint)
-    hint = None
+    hint, stack = None, user_stack(error)
     if isinstance(error, SystemExit):
         message = f"the script called sys.exit({'' if error.code is None else repr(error.code)})"
         if phase == "import":
@@ -110,10 +118,14 @@ def _described(error: BaseException, phase: Phase, is_own: bool) -> Failure:
                 oldest = ".".join(map(str, OLDEST_JAX))
                 old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
-        hint = hint_of(text_of(error), is_own=is_own)
+        hint = hint_of(
+            text_of(error),
+            is_own=is_own,
+            is_run=any(each.function == "<module>" and is_users(each.file) for each in stack),
+        )
     notes = [note for note in notes_of(error) if note.startswith(HINT)]
     hint = notes[0].removeprefix(HINT) if notes else hint
-    said, stack = text_of(error), user_stack(error)
+    said = text_of(error)
     return Failure("function", message, phase, story(error), hint, said, stack, type=type(error).__name__)
 
 
@@ -152,7 +164,7 @@ def text_of(error: BaseException) -> str:
 
 
 def story(error: BaseException) -> str:
-    """The traceback as Python prints it, without the frames of JAX and of shardscope, unless the latter is to blame."""
+    """The traceback as Python prints it, with the frames of JAX and libraries folded, unless shardscope is to blame."""
     return _story(error)[-MAX_STORY:]
 
 
@@ -163,7 +175,7 @@ def _story(error: BaseException) -> str:
     if _raised_here(error):
         return "".join(exception.format())
     if issubclass(type(error), SyntaxError | SystemExit):  # raised by `compile`, argparse and the like
-        while len(exception.stack) > 1 and is_pythons_own(exception.stack[-1].filename):
+        while len(exception.stack) > 1 and not is_users(exception.stack[-1].filename):
             exception.stack.pop()
     exception.stack[:0] = _outside(exception.stack)
     for part in _chain(exception):
@@ -264,7 +276,7 @@ def is_pythons_own(file: str) -> bool:
 
 def is_library(file: str) -> bool:
     """Return whether a file belongs to an installed package."""
-    return any(folder in file for folder in ("/site-packages/", "/dist-packages/"))
+    return re.search(_PACKAGES, file) is not None
 
 
 def is_users(file: str) -> bool:
@@ -328,23 +340,23 @@ def _chain(exception: traceback.TracebackException) -> Iterator[traceback.Traceb
 
 
 class _Folded(traceback.StackSummary):
-    """A stack in which a run of internal frames prints as one line."""
+    """A stack in which a run of internal frames, or of libraries' around the user's, prints as one line."""
 
     def format(self, **options: Any) -> list[str]:
         lines: list[str] = []
-        hidden = 0
-        for frame in self:
-            if is_internal(frame.filename):
-                hidden += not frame.filename.startswith((HERE, "<"))
-                continue
-            lines += _fold(hidden)
-            hidden = 0
-            lines.extend(traceback.StackSummary.from_list([frame]).format(**options))
-        return lines + _fold(hidden)
+        has_users = any(is_users(frame.filename) for frame in self)
+        folds = lambda frame: is_internal(frame.filename) or (has_users and is_library(frame.filename))  # noqa: E731
+        for is_hidden, frames in itertools.groupby(self, folds):
+            shown = traceback.StackSummary.from_list(frames)
+            lines += _fold([each.filename for each in shown]) if is_hidden else shown.format(**options)
+        return lines
 
 
-def _fold(hidden: int) -> list[str]:
-    return [f"  … {hidden} frame{'s' if hidden > 1 else ''} of JAX\n"] if hidden else []
+def _fold(files: list[str]) -> list[str]:
+    files = [file for file in files if not file.startswith((HERE, "<"))]
+    packages = ("JAX" if is_internal(file) else re.split(_PACKAGES, file)[-1].partition("/")[0] for file in files)
+    names = " and ".join(dict.fromkeys(name.removesuffix(".py") for name in packages))
+    return [f"  … {len(files)} frame{'s' if len(files) > 1 else ''} of {names}\n"] if files else []
 
 
 def _folded(stack: traceback.StackSummary) -> traceback.StackSummary:
