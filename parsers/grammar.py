@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from .errors import ParseError, Problem, problem_in
+from .expressions import compiled
 from .lalr import END, Actions, Machine, Parse, UnexpectedTerminalError, load_tables
 from .source import Source, Span
 
@@ -36,7 +37,7 @@ STARTS: Mapping[str, tuple[str, ...]] = {
 """The rules that a text of each grammar can be, by its name; `make grammars` makes the tables of these."""
 
 
-_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_ESCAPE = compiled(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ..errors import readable
+from ..expressions import compiled
 from ..source import Span
 from . import printed
 from .fields import attributes, number
@@ -21,7 +22,7 @@ from .sections import Nested, Section, Statement
 if TYPE_CHECKING:
     from .module import HloModule
 
-_BLANKS = re.compile(rb"[ \t]*+")
+_BLANKS = compiled(rb"[ \t]*+")
 _START = attrgetter("start")
 _SPAN_START = attrgetter("span.start")
 

@@ -12,6 +12,7 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import ParseError, readable
+from ..expressions import compiled
 from ..grammar import anchored
 from ..sharding_syntax.replica_groups import Pairs, ReplicaGroups, parse_pairs, parse_replica_groups
 from ..source import Frame, Source, Span
@@ -31,11 +32,11 @@ T = TypeVar("T")
 Row = tuple[bytes, bytes, bytes, bytes]
 """A match of `printed.ROW`: its text, name, type, opcode."""
 
-_ROOT = re.compile(rb"ROOT(?![A-Za-z0-9_.\-])")
-_PLAIN_OPERANDS = re.compile(rf"\((?:%({NAME}(?:, %{NAME})*+))?+\)".encode(), re.ASCII)
-_ELEMENT = re.compile(rf"\(%{NAME}\), index=(\d+)(?![^,\n])".encode(), re.ASCII)
-_PLAIN_LITERAL = re.compile(rb"\(([A-Za-z0-9.+-]*|\{[A-Za-z0-9.+{}, -]*+\})\)", re.ASCII)
-_PLAIN_FUSION = re.compile(rf"\((?:%{NAME}(?:, %{NAME})*+)?+\), kind=\w++, calls=%?({NAME})(?=,|\n)".encode(), re.ASCII)
+_ROOT = compiled(rb"ROOT(?![A-Za-z0-9_.\-])")
+_PLAIN_OPERANDS = compiled(rf"\((?:%({NAME}(?:, %{NAME})*+))?+\)".encode(), re.ASCII)
+_ELEMENT = compiled(rf"\(%{NAME}\), index=(\d+)(?![^,\n])".encode(), re.ASCII)
+_PLAIN_LITERAL = compiled(rb"\(([A-Za-z0-9.+-]*|\{[A-Za-z0-9.+{}, -]*+\})\)", re.ASCII)
+_PLAIN_FUSION = compiled(rf"\((?:%{NAME}(?:, %{NAME})*+)?+\), kind=\w++, calls=%?({NAME})(?=,|\n)".encode(), re.ASCII)
 
 
 class Instruction:

@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from itertools import islice, pairwise
 
 from ..errors import ParseError, Problem, readable
+from ..expressions import compiled
 from ..garbage import collection_paused
 from ..sharding_syntax.mesh import MeshSyntax
 from ..sharding_syntax.replica_groups import parse_mesh
@@ -25,8 +26,8 @@ from .references import broken_references
 from .scan import Rows, instructions_with, read_rows
 from .sections import Section, given_names
 
-_MESH = re.compile(rb"mesh\[[^\]\n]++\](?:,\s*+device_ids\s*+=\s*+\((?:[^()\n]|\([^()\n]*+\))*+\))?+")
-_MADE_UP = re.compile(r"_?axis_\d+")
+_MESH = compiled(rb"mesh\[[^\]\n]++\](?:,\s*+device_ids\s*+=\s*+\((?:[^()\n]|\([^()\n]*+\))*+\))?+")
+_MADE_UP = compiled(r"_?axis_\d+")
 """Prefix of the partitioner's axis names in a mesh that it makes for groups without one."""
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..errors import ParseError, Problem
+from ..expressions import compiled
 from ..grammar import Grammar
 from ..lalr import Token
 from ..source import Source, Span
@@ -117,7 +117,7 @@ def _operands(pieces: Sequence[Any]) -> Iterator[Operand]:
 
 _WORDS = ("'<='", "device ids", "name", "percent name", "transposed", "word end")
 """Words that the grammar distinguishes only because they may also be names."""
-_ELEMENT = re.compile(r"(?:#[0-9]{1,9})+")
+_ELEMENT = compiled(r"(?:#[0-9]{1,9})+")
 
 
 def _texts(data: bytes, attributes: Sequence[tuple[str, _Piece]]) -> dict[str, str]:

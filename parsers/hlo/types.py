@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from ..errors import ParseError, problem_in
+from ..expressions import compiled
 from ..grammar import Grammar, integers, several
 from ..record import Record
 from .fields import as_printed, number
@@ -107,7 +108,7 @@ def read_type(text: str) -> HloType:
     return parsed
 
 
-_ARRAY_PARTS = re.compile(r"(\w+)(\[[^\]]*\])(.*)", re.DOTALL)
+_ARRAY_PARTS = compiled(r"(\w+)(\[[^\]]*\])(.*)", re.DOTALL)
 
 
 def element_type(type: HloType, path: Iterable[int]) -> HloType | None:

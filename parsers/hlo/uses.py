@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ..expressions import compiled
 from ..record import Record
 from ..source import name_set
 from .call import CALLING
@@ -19,7 +20,7 @@ from .patterns import NAME
 if TYPE_CHECKING:
     from .module import HloModule
 
-_OPERAND = re.compile(rf"(?:[(,] ?|[\]}})/] ?)%({NAME})(?=[,)#])".encode(), re.ASCII)
+_OPERAND = compiled(rf"(?:[(,] ?|[\]}})/] ?)%({NAME})(?=[,)#])".encode(), re.ASCII)
 
 
 class Uses:
@@ -88,8 +89,8 @@ class CallSite(Record, frozen=True):
 
 
 _ATTRIBUTES = "|".join(CALLING)
-_SITE = re.compile(rf", ({_ATTRIBUTES})=(?:%?({NAME})|\{{([^{{}}]*+)\}})".encode(), re.ASCII)
-_NAME = re.compile(NAME.encode(), re.ASCII)
+_SITE = compiled(rf", ({_ATTRIBUTES})=(?:%?({NAME})|\{{([^{{}}]*+)\}})".encode(), re.ASCII)
+_NAME = compiled(NAME.encode(), re.ASCII)
 
 
 def call_sites(module: HloModule) -> Mapping[str, tuple[CallSite, ...]]:

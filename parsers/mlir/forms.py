@@ -5,13 +5,13 @@ The grammar is `stablehlo.lark`. It reads templates, so all that a form says, it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, product
 from typing import Any
 
+from ..expressions import compiled
 from ..grammar import Grammar
 from ..lalr import Token
 from ..record import Record
@@ -60,7 +60,7 @@ class OperationForm(Record, frozen=True):
 
 
 # An alias for a type; the types of dialects have a dot in their names.
-_ALIAS = re.compile(r"[!#][A-Za-z_]\w*+(?![\w.<])")
+_ALIAS = compiled(r"[!#][A-Za-z_]\w*+(?![\w.<])")
 
 
 @lru_cache(maxsize=16384)

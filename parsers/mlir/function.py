@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..errors import ParseError, readable
+from ..expressions import compiled
 from ..source import Span
 from .lists import symbol
 from .operation import Block, Operation
@@ -15,7 +15,7 @@ from .parameters import Parameter, function_parameters, generic_parameters
 from .statement import FUNCTION
 from .text import nests_around
 
-_FUNCTION_NAME = re.compile(rb'func\.func\s++(?:\w++\s++)?+(@(?:"[^"\n]*+"|[\w$.\-]++))')
+_FUNCTION_NAME = compiled(rb'func\.func\s++(?:\w++\s++)?+(@(?:"[^"\n]*+"|[\w$.\-]++))')
 
 
 @dataclass(frozen=True)

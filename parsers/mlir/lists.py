@@ -18,9 +18,9 @@ from .patterns import ITEM, STRING
 UNIT = "unit"
 """The value of an attribute that says something by being there."""
 
-_ENTRY = re.compile(rf"\s*+({STRING}|[\w$.\-]++)\s*+(?:=\s*+(.+))?+", re.DOTALL)
-_BRACKET = re.compile(r"(?<!-)>|[(\[{<)\]}]")
-_ESCAPE = re.compile(rb'\\(?:([0-9A-Fa-f]{2})|(["\\nt]))')
+_ENTRY = compiled(rf"\s*+({STRING}|[\w$.\-]++)\s*+(?:=\s*+(.+))?+", re.DOTALL)
+_BRACKET = compiled(r"(?<!-)>|[(\[{<)\]}]")
+_ESCAPE = compiled(rb'\\(?:([0-9A-Fa-f]{2})|(["\\nt]))')
 _LETTERS = {b"n": b"\n", b"t": b"\t"}
 
 

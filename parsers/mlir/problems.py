@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ..errors import ParseError, Problem
+from ..expressions import compiled
 from ..source import Span
 from .annotations import Annotation, Annotations
 from .function import Function
@@ -21,7 +22,7 @@ from .statement import FUNCTION
 from .structure import Run
 from .text import MlirText, nests_in
 
-_LOCATION = re.compile(rb"#loc\d*+")
+_LOCATION = compiled(rb"#loc\d*+")
 _IN_RECORDS = (re.compile(rb"step-\d++"), re.compile(rb'_\d++(?=")'), re.compile(rb': \d++(?=")'))
 """Numbers of steps of a propagation, and those in the names of origins: each begins with what is searched for fast."""
 

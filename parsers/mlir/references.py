@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import Problem, readable
+from ..expressions import compiled
 from ..sharding_syntax.replica_groups import device_counts, fault_of
 from ..source import Span
 from .lists import symbol
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
     from .function import Function
     from .module import MlirModule
 
-_VALUE = re.compile(rf"%([{WORD}\-]++#?+)(?!:\d)".encode())
+_VALUE = compiled(rf"%([{WORD}\-]++#?+)(?!:\d)".encode())
 """A use; `%0#1`, one of several results, with its mark."""
-_DEFINED = re.compile(rf"%([{WORD}\-]++)(?: *+=|:(?!\d))".encode())
+_DEFINED = compiled(rf"%([{WORD}\-]++)(?: *+=|:(?!\d))".encode())
 """In front of operations, as arguments of functions and of blocks, and `(%iterArg = %0)` of a loop."""
-_NUMBERED = re.compile(rf"%([{WORD}\-]++):\d".encode())
+_NUMBERED = compiled(rf"%([{WORD}\-]++):\d".encode())
 """The name of several results, `%0:2`."""
-_SEVERAL = re.compile(rf"^[ \t]*+((?:%[{WORD}\-]++(?::\d++)?+, *+)++)%[{WORD}\-:]++ *+=".encode(), re.MULTILINE)
+_SEVERAL = compiled(rf"^[ \t]*+((?:%[{WORD}\-]++(?::\d++)?+, *+)++)%[{WORD}\-:]++ *+=".encode(), re.MULTILINE)
 """All but the last of an operation's results with a name each."""
-_STRING = re.compile(rf"{STRING}|//[^\n]*+".encode())
-_CALL = re.compile(rb'call"? (@(?:[\w.$\-]++|"[^"\n]*+"))')
-_BEFORE_CALL = re.compile(rb'(?<![\w.$])"?(?:func\.)?\Z')
+_STRING = compiled(rf"{STRING}|//[^\n]*+".encode())
+_CALL = compiled(rb'call"? (@(?:[\w.$\-]++|"[^"\n]*+"))')
+_BEFORE_CALL = compiled(rb'(?<![\w.$])"?(?:func\.)?\Z')
 """Looked for where a call is found: in front of it, it would be looked for at every character."""
-_GROUPS = re.compile(rb"replica_groups = (dense<[^>]*+> : tensor<[^>]*+>)")
+_GROUPS = compiled(rb"replica_groups = (dense<[^>]*+> : tensor<[^>]*+>)")
 
 
 def broken_references(module: MlirModule) -> Iterator[Problem]:

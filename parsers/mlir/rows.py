@@ -7,13 +7,13 @@ operation is read as a whole.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import ParseError, readable
+from ..expressions import compiled
 from ..garbage import collection_paused
 from ..source import Span
 from .function import Function
@@ -28,12 +28,12 @@ from .types import MlirType
 
 T = TypeVar("T")
 
-_TYPES = re.compile(rf"({TYPES})(loc\([^\n]*\))?\s*\Z".encode())
-_LOCATION = re.compile(rb"(loc\([^\n]*\))\s*\Z")
-_MANUAL = re.compile(rb"\bmanual_axes=(\{[^{}]*\})")
-_USE = re.compile(USE.encode())
+_TYPES = compiled(rf"({TYPES})(loc\([^\n]*\))?\s*\Z".encode())
+_LOCATION = compiled(rb"(loc\([^\n]*\))\s*\Z")
+_MANUAL = compiled(rb"\bmanual_axes=(\{[^{}]*\})")
+_USE = compiled(USE.encode())
 _INITIAL = b" init: "
-_VALUE = re.compile(rf'({SDY_VALUE}|\[(?:[^\[\]"]++|{STRING})*+\])(?=[,}}])'.encode())
+_VALUE = compiled(rf'({SDY_VALUE}|\[(?:[^\[\]"]++|{STRING})*+\])(?=[,}}])'.encode())
 """The value of an attribute: one of Shardy's, or a list."""
 
 

@@ -6,9 +6,9 @@ that stands as far to the right as the function does, and to find it is a search
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 
+from ..expressions import compiled
 from ..record import Record
 from ..source import Span
 from .patterns import OPERATIONS, REGION, REST, RESULTS, TRIVIA, for_bytes
@@ -18,10 +18,10 @@ _WINDOW = 256
 MAX_COMMENT_BYTES = 4096
 """Bytes of a line in front of an operation that are searched for the start of a comment."""
 
-_BEFORE = re.compile(rf'(?:(?:\A|\n|(\{{|(?:\)|\^[\w$.\-]++)\s*+:))[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
+_BEFORE = compiled(rf'(?:(?:\A|\n|(\{{|(?:\)|\^[\w$.\-]++)\s*+:))[ \t]*+)((?:{RESULTS}\s*+=\s*+)?+"?+)\Z'.encode())
 _NAMES = rb"[%\w$.\-]*+(?::\d*+)?+"
-_ONLY_RESULTS = re.compile(rb'[\s,]*+%s(?:\s*+,\s*+%s)*+\s*+(?:=\s*+"?+)?+\Z' % (_NAMES, _NAMES))
-_BEHIND = re.compile(rb'(?:"|(?![\w$."]))')
+_ONLY_RESULTS = compiled(rb'[\s,]*+%s(?:\s*+,\s*+%s)*+\s*+(?:=\s*+"?+)?+\Z' % (_NAMES, _NAMES))
+_BEHIND = compiled(rb'(?:"|(?![\w$."]))')
 
 
 def spans_in(data: bytes, run: Span) -> Iterator[Span]:
@@ -76,10 +76,10 @@ def _start(data: bytes, name: int) -> int | None:
             return first + before.start(2)
 
 
-_REGION = re.compile(REGION.encode())
-_AFTER_FUNCTION = re.compile(rb"[ \t]*+(?:\)|loc\b|//|\n|\Z)")
-_INDENT = re.compile(rb"\s*?\n([ \t]*+)(?=\S)")
-_INSIDE_A_FUNCTION = re.compile(rf"{TRIVIA}(?:[%^]|(?:func\.)?return\b)".encode())
+_REGION = compiled(REGION.encode())
+_AFTER_FUNCTION = compiled(rb"[ \t]*+(?:\)|loc\b|//|\n|\Z)")
+_INDENT = compiled(rb"\s*?\n([ \t]*+)(?=\S)")
+_INSIDE_A_FUNCTION = compiled(rf"{TRIVIA}(?:[%^]|(?:func\.)?return\b)".encode())
 
 
 class FoundFunction(Record, frozen=True):

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from ..errors import ParseError
+from ..expressions import compiled
 from ..grammar import Grammar, several
 from ..sharding_syntax.mesh import MESH_ACTIONS, AxisRef, MeshSyntax
 from .lists import entries, items, symbol, unquote
@@ -107,8 +108,8 @@ def _value_ref(text: str) -> ValueRef:
     return ValueRef(kind, int(index))
 
 
-_STEP = re.compile(r"\bstep-(\d+)")
-_AXIS = re.compile(r"(.*?)(?::\((\d+)\)(\d+))?", re.DOTALL)
+_STEP = compiled(r"\bstep-(\d+)")
+_AXIS = compiled(r"(.*?)(?::\((\d+)\)(\d+))?", re.DOTALL)
 _GRAMMAR = Grammar(
     "sdy",
     {

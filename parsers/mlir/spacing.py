@@ -12,16 +12,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..expressions import compiled
 from ..source import Source
 from .module import MlirModule
 from .patterns import STRING, WORD
 
-_TOKEN = re.compile(
+_TOKEN = compiled(
     rf"(?P<gap>(?:\s++|//[^\n]*+)++)|(?P<resources>\{{-#.*+)|@{STRING}|{STRING}|[%@!#^](?:[0-9]++|[{WORD}\-]++)"
     rf"|-?[0-9]x?[{WORD}]*+(?:(?<=[eE])[+\-][0-9]++)?|[A-Za-z_][{WORD}]*+|->|::|.",
     re.DOTALL,
 )
-_DIGITS = re.compile(rb"[0-9]++")
+_DIGITS = compiled(rb"[0-9]++")
 _ALONE = frozenset({"return", "call", "call_indirect", "module"})
 _BEHIND = frozenset({"=", ",", ")", "]", ">"})
 """Tokens behind the key of an attribute, not behind the name of an operation."""
@@ -34,7 +35,7 @@ _SHAPED = frozenset({"tensor", "vector", "memref"})
 _KEYS = frozenset({"in_shardings", "out_shardings", "out_sharding", "manual_axes"})
 """Keys of Shardy's with no blank before the equals sign."""
 _SHARDY = ("#sdy.", "sdy.", "#mpmd.", "mpmd.", "!mpmd.")
-_PRIORITY = re.compile(r"p?[0-9]+")
+_PRIORITY = compiled(r"p?[0-9]+")
 
 
 class _Place(NamedTuple):

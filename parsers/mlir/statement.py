@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import ParseError
+from ..expressions import compiled
 from ..source import Source, Span
 from . import template
 from .forms import OperationForm, operation_form, unread_form
@@ -56,7 +57,7 @@ Names as in the operations' definitions (stablehlo/dialect/StablehloOps.td, shar
 `ranges`, which are three attributes there.
 """
 
-_RESULT = re.compile(r"(%[\w$.\-]*+)(?::(\d++))?+")
+_RESULT = compiled(r"(%[\w$.\-]*+)(?::(\d++))?+")
 
 
 class Head(NamedTuple):
@@ -191,7 +192,7 @@ def _opening(value: str) -> str:
     return value[0] if value[0] in '@[<{"' else _WORD
 
 
-_LAYOUT = re.compile(rf"({STRING})|(?://[^\n]*+|\s++)++")
+_LAYOUT = compiled(rf"({STRING})|(?://[^\n]*+|\s++)++")
 
 
 def on_one_line(text: str) -> str:

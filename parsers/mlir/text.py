@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +11,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from ..errors import ParseError, Problem
+from ..expressions import compiled
 from ..grammar import anchored
 from ..sharding_syntax.mesh import MeshSyntax
 from ..source import Source, Span
@@ -29,10 +29,10 @@ T = TypeVar("T")
 MAX_RESOLVED = 1 << 20
 """An attribute in which aliases stand for more characters than this is left as it is."""
 
-_ALIAS = re.compile(r"[#!][A-Za-z_]\w*+(?![\w.<$\-])")
+_ALIAS = compiled(r"[#!][A-Za-z_]\w*+(?![\w.<$\-])")
 _DEFINITION = rf"[ \t]*+({ALIAS_NAME})\s*+=(?!=)[ \t]*+"
-_FIRST = re.compile(_DEFINITION.encode())
-_OTHERS = re.compile(rf"\n{_DEFINITION}".encode())
+_FIRST = compiled(_DEFINITION.encode())
+_OTHERS = compiled(rf"\n{_DEFINITION}".encode())
 
 
 class Aliases:

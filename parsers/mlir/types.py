@@ -6,10 +6,10 @@ shardy/dialect/sdy/ir/ops.td.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import lru_cache
 
+from ..expressions import compiled
 from ..grammar import Grammar, several
 from ..record import Record
 from .lists import nesting
@@ -71,7 +71,7 @@ class OtherType(Record, frozen=True):
 MlirType = TensorType | TokenType | TupleType | FunctionType | OtherType
 
 
-_UNDERSTOOD = re.compile(r"tensor<(?!\*)|tuple<|\(")
+_UNDERSTOOD = compiled(r"tensor<(?!\*)|tuple<|\(")
 
 
 @lru_cache(maxsize=16384)

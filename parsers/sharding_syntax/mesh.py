@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
+from ..expressions import compiled
 from ..grammar import integers, several, unquote
 from ..lalr import Actions
 from ..record import Record
@@ -36,7 +37,7 @@ class AxisRef(Record, frozen=True):
         return AxisRef(text) if part is None else AxisRef(part[1], (int(part[2]), int(part[3])))
 
 
-_PART = re.compile(r"(.*):\((\d{1,9})\)(\d{1,9})", re.DOTALL)
+_PART = compiled(r"(.*):\((\d{1,9})\)(\d{1,9})", re.DOTALL)
 
 
 def join_axes(axes: Iterable[AxisRef]) -> str:
