@@ -250,6 +250,19 @@ def test_notebook(tmp_path: Path) -> None:
     assert capture.stage("hlo") is not None
 
 
+def test_lines_of_tracebacks_of_a_notebook_have_their_cells(tmp_path: Path) -> None:
+    cells = ["import jax", "", "%time\n@jax.jit\ndef fn(x):\n    y = x\n    return y + missing", "1\nfn(2.0)"]
+    path = tmp_path / "example.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": [cell]} for cell in cells]}))
+    capture = last(Request(str(path), live=False))
+    assert capture.failure is not None
+    told = capture.failure.details.splitlines()
+    for line in ("    return y + missing", "fn(2.0)"):
+        number, cell = next((number, cell) for number, cell in enumerate(cells, 1) if line in cell)
+        head = told[told.index(f"    {line.strip()}") - 1]
+        assert f"(cell {number}, line {cell.splitlines().index(line) + 1})" in head
+
+
 def test_exception_before_the_call(captured: Captured) -> None:
     text = """
         import jax

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
@@ -167,12 +168,11 @@ def test_frames_of_libraries_are_folded_around_the_users(
     assert told[-1].startswith(("TypeError: ", "SystemExit: 2"))
 
 
-def test_hint_of_a_mesh_is_for_functions_alone() -> None:
-    message = "requires a non-empty mesh in context"
-    with pytest.raises(RuntimeError) as caught:
-        exec(compile(f"raise RuntimeError({message!r})", "/script.py", "exec"))
-    assert failures.describe(RuntimeError(message), "trace", is_own=True).hint is not None
-    assert failures.describe(caught.value, "trace", is_own=True).hint is None
+@pytest.mark.parametrize("script", ["/script.py", failures.HERE + "main.py"])
+def test_hint_of_a_mesh_is_not_for_a_script_that_is_run(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=script))
+    error = RuntimeError("requires a non-empty mesh in context")
+    assert (failures.describe(error, "trace", is_own=True).hint is None) == (script == "/script.py")
 
 
 def test_frames_without_columns() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import linecache
 import os
 import re
 import sys
@@ -45,6 +46,11 @@ HINT = "hint: "
 """The beginning of a note that says what to do about an exception."""
 
 _HEADER = "Traceback (most recent call last):"
+
+CELL = "# In["
+"""The beginning of the line before each cell of a notebook that runs as a script."""
+
+_CELLS_LINE = r'  File "([^"]+\.ipynb)", line (\d+)'
 
 _PACKAGES = r"/(?:site|dist)-packages/"
 
@@ -100,7 +106,7 @@ def describe(error: BaseException, phase: Phase, *, is_own: bool = False) -> Fai
 def _described(error: BaseException, phase: Phase, is_own: bool) -> Failure:
     if isinstance(error, UsageError):
         return Failure("usage", error.message, phase, hint=error.hint)
-    hint, stack = None, user_stack(error)
+    hint = None
     if isinstance(error, SystemExit):
         message = f"the script called sys.exit({'' if error.code is None else repr(error.code)})"
         if phase == "import":
@@ -118,14 +124,11 @@ def _described(error: BaseException, phase: Phase, is_own: bool) -> Failure:
                 oldest = ".".join(map(str, OLDEST_JAX))
                 old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
-        hint = hint_of(
-            text_of(error),
-            is_own=is_own,
-            is_run=any(each.function == "<module>" and is_users(each.file) for each in stack),
-        )
+        script = variable(sys.modules["__main__"], "__file__") or "<string>"
+        hint = hint_of(text_of(error), is_own=is_own, is_run=is_users(script))
     notes = [note for note in notes_of(error) if note.startswith(HINT)]
     hint = notes[0].removeprefix(HINT) if notes else hint
-    said = text_of(error)
+    said, stack = text_of(error), user_stack(error)
     return Failure("function", message, phase, story(error), hint, said, stack, type=type(error).__name__)
 
 
@@ -182,12 +185,19 @@ def _story(error: BaseException) -> str:
         part.stack = _folded(part.stack)
         if notes := getattr(part, "__notes__", None):
             part.__notes__ = [note for note in notes if not str(note).startswith((*_JAX_NOTES, HINT))]
-    text = _without_internal_lines("".join(exception.format()))
+    text = re.sub(_CELLS_LINE, _with_cell, _without_internal_lines("".join(exception.format())))
     alone = text.removeprefix(f"{_HEADER}\n")
     if alone == text or alone.startswith(" "):
         return text
     # Without a frame of the user's it is the exception's own text, of which the failure's message is the first line.
     return alone.partition("\n")[2].strip("\n")
+
+
+def _with_cell(line: re.Match[str]) -> str:
+    """A line of a notebook, whose cells of code run as one script, with its cell and the line in that."""
+    before = linecache.getlines(line[1])[: int(line[2])]
+    heads = [number for number, text in enumerate(before, 1) if text.startswith(CELL)]
+    return f"{line[0]} (cell {len(heads)}, line {len(before) - heads[-1]})" if heads else line[0]
 
 
 def user_stack(error: BaseException) -> tuple[StackFrame, ...]:

@@ -279,12 +279,13 @@ def script_of(notebook: bytes) -> bytes:
         texts = ["".join(cell["source"]).rstrip("\n") for cell in cells]
     except (KeyError, TypeError) as error:
         raise ValueError(f"it has no {error}") from error
-    return "\n\n".join(f"# In[{number}]:\n{_plain(text)}" for number, text in enumerate(texts, 1)).encode() + b"\n"
+    heads = (f"{failures.CELL}{number}]:" for number, _ in enumerate(texts, 1))
+    return "\n\n".join(f"{head}\n{_plain(text)}" for head, text in zip(heads, texts, strict=True)).encode() + b"\n"
 
 
 _MAGICS: tuple[tuple[str, str], ...] = (
-    (r"^(\s*)%(?:time|timeit|prun|memit|mprun|lprun)\s+(?:-\S+\s+)*(?=\S)", r"\1"),  # they run a statement
-    (r"^(\s*)([\w.]+(?:\s*,\s*[\w.]+)*)\s*=\s*%(?:time|timeit)\s+(?:-\S+\s+)*(?=\S)", r"\1\2 = "),
+    (r"^(\s*)%(?:time|timeit|prun|memit|mprun|lprun)[ \t]+(?:-\S+[ \t]+)*(?=\S)", r"\1"),  # they run a statement
+    (r"^(\s*)([\w.]+(?:\s*,\s*[\w.]+)*)\s*=\s*%(?:time|timeit)[ \t]+(?:-\S+[ \t]+)*(?=\S)", r"\1\2 = "),
     (r"^(\s*)(\w+)\s*=\s*([%!].*)$", r"\1\2 = []  # \3"),
     (r"^(\s*)([%!?].*|[\w.]+\?+\s*)$", r"\1pass  # \2"),
 )
