@@ -131,7 +131,23 @@ def test_part_of_a_program_is_shown_within_it(captured: Captured) -> None:
 def test_lambda_that_only_jax_calls(captured: Captured) -> None:
     capture = captured(SCRIPT, "by_lambda", live=False, probe="none")
     assert capture.failure is None
-    assert any("by_lambda is called while JAX traces" in message.text for message in capture.messages)
+    assert capture.subject is not None
+    assert capture.subject.function == "by_lambda"
+    assert any("by_lambda is called while JAX traces a lambda" in message.text for message in capture.messages)
+
+
+@pytest.mark.once
+def test_lambda_that_pmap_maps_has_its_name(captured: Captured) -> None:
+    text = """
+        import jax, jax.numpy as jnp
+        normalize = lambda x: x / jax.lax.psum(x, "i")
+        jax.pmap(normalize, axis_name="i")(jnp.arange(4.0))
+    """
+    capture = captured(text, "normalize", live=False, probe="none")
+    assert capture.failure is None
+    assert capture.subject is not None
+    assert capture.subject.function == "normalize"
+    assert not [message for message in capture.messages if "while JAX traces" in message.text]
 
 
 OBJECTS = """

@@ -214,14 +214,16 @@ def capture_call(costliest: Costliest) -> None:
     def take(call: Call, is_part: bool) -> None:
         from jax._src import xla_bridge
 
-        from .calls import module_of, names_of
+        from .calls import is_own_of_jax, module_of, names_of
 
         module, has_backends = module_of(call.function), xla_bridge.backends_are_initialized()
-        around = names_of(call.function)[0] if is_part else dotted
-        if is_part:
-            text = f"{dotted} is called while JAX traces {around}: this is the report of {around}"
+        around = names_of(call.function)[0] if is_part and not is_own_of_jax(call.function) else dotted
+        is_lambda = around == "<lambda>"
+        if around != dotted:
+            which = ("a lambda", "the lambda") if is_lambda else (around, around)
+            text = "{} is called while JAX traces {}: this is the report of {}".format(dotted, *which)
             channel.send(Message("warning", text, "start"))
-        found = Resolved(call.function, around, module, module)
+        found = Resolved(call.function, dotted if is_lambda else around, module, module)
 
         def capture_it() -> None:
             try:
