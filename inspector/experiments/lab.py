@@ -265,7 +265,8 @@ class Lab:
             return Experiment("untried" if changed.failure.kind == "died" else "does not trace", why)
         after = inspect(changed, self._policy)
         is_other = draws_others(self._report.program, edits)
-        numbers = compared(None if is_other else self._before.capture.execution, changed.execution, _rounding(found))
+        unchanged = None if is_other else self._before.capture.execution
+        numbers = compared(unchanged, changed.execution, _rounding(found), lambda: self._nudged)
         done = _Tried(Side.of(after, measured(after)), numbers)
         is_compared = is_other or numbers.values != "not compared" or not self._is_small_and_elsewhere
         if is_compared or not self._judged(done, found).helps:
@@ -285,6 +286,11 @@ class Lab:
         again = last_capture(for_numbers(self._request, gentle=self._gentle))
         changed = replace(self._report.capture, execution=again.execution or run)
         return replace(self._report, program=self._report.program.grown(changed))
+
+    @cached_property
+    def _nudged(self) -> Execution | None:
+        self._tell("running the unchanged program with rounded arguments")
+        return last_capture(replace(for_numbers(self._request, gentle=self._gentle), nudged=True)).execution
 
     @cached_property
     def _gentle(self) -> bool:

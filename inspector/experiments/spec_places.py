@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import zip_longest
+from itertools import product, zip_longest
 
 from ..findings.fixes.calls import name_of, nodes_of, tree_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
@@ -78,7 +78,8 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     """The places in the user's files that make the spec of an argument, with the other one.
 
     First those under a key, or a name, of the argument's path. Else those that are spelled alike together, as one
-    array's spec is written where it is made and where it is taken; then all, then each by itself.
+    array's spec is written where it is made and where it is taken; then all, then each by itself. Last those whose
+    entries have names.
     """
     changes = [each for each in changes if each.kind == "argument"]
     first = changes[0]
@@ -107,6 +108,73 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     if len(places) > 1:
         yield together(*(edits for each in places for edits in each))
     yield from (edits for each in places for edits in each)
+    yield from _at_names(program, now, wanted)
+
+
+def _at_names(program: Program, now: list[object], wanted: list[object]) -> Iterator[Edits]:
+    """Specs whose entries are settings, as `P(config.batch_axes)`: the constants of these, else the specs."""
+    calls: list[Edits] = []
+    for file in user_files(program):
+        helpers = spec_helpers(program, file)
+        for node in nodes_of(program, file):
+            if isinstance(node, ast.Call) and name_of(node.func) in helpers and not is_constant(node):
+                settings = [list(_set_to(program, file, each)) for each in node.args]
+                values = [[ast.literal_eval(value) for _, value in each] for each in settings]
+                for chosen in product(*(range(len(each)) for each in values)):
+                    entries = [each[number] for each, number in zip(values, chosen, strict=True)]
+                    if without_nones(entries) != now or node.keywords:
+                        continue
+                    places = [each[number] for each, number in zip(settings, chosen, strict=True)]
+                    yield _reset(places, entries, wanted)
+                    calls.append(instead((file, node), f"{ast.unparse(node.func)}({', '.join(map(repr, wanted))})"))
+    yield from dict.fromkeys(calls)
+
+
+def _reset(places: list[tuple[str, ast.expr]], now: list[object], wanted: list[object]) -> Edits:
+    """Settings with other values; nothing where a dimension has none."""
+    if len(places) < len(wanted):
+        return ()
+    edits: list[Edits] = []
+    for place, before, after in zip_longest(places, now, wanted):
+        if without_nones([before]) != without_nones([after]):
+            value = (after,) if isinstance(before, tuple) and isinstance(after, str) else after
+            edits.append(instead(place, repr(value)))
+    return together(*edits)
+
+
+def _set_to(program: Program, file: str, entry: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """The constants that an entry of a spec may be, each with its file: itself, or what a name of it is set to."""
+    name = entry.attr if isinstance(entry, ast.Attribute) else entry.id if isinstance(entry, ast.Name) else None
+    if name is None and _is_literal(entry):
+        yield file, entry
+    for each in user_files(program) if name is not None else ():
+        source = program.file(each)
+        yield from ((each, value) for value in ([] if source is None else _settings(source).get(str(name), ())))
+
+
+@derived
+def _settings(source: SourceFile) -> dict[str, list[ast.expr]]:
+    """The constants in a file that are assigned to a name or an attribute, or given as a keyword, by that name."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree_of(source)):
+        match node:
+            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.Assign(targets=[target], value=value):
+                name = getattr(target, "id", None) or getattr(target, "attr", None)
+            case ast.keyword(arg=name, value=value):
+                pass
+            case _:
+                continue
+        if name is not None and _is_literal(value):
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return False
+    return True
 
 
 def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
@@ -174,12 +242,7 @@ def _found_helpers(nodes: Sequence[ast.AST]) -> Iterator[str]:
 
 def is_constant(call: ast.Call) -> bool:
     """Return whether all entries of a spec are written out."""
-    try:
-        for each in call.args:
-            ast.literal_eval(each)
-    except ValueError:
-        return False
-    return not call.keywords
+    return not call.keywords and all(map(_is_literal, call.args))
 
 
 def spec_entries(node: ast.AST | None, helpers: Collection[str] = SPECS) -> list[object] | None:

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cached_property
 from threading import Semaphore
 
 from ...parsers.record import Record
-from ..capture.model import Capture
+from ..capture.model import Capture, Execution
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
 from ..communication.weights import weights_of
@@ -168,11 +169,15 @@ class _Trials:
     def _outcome(self, row: PricedRow, changed: Capture | None, edits: Edits = ()) -> Suggestion | None:
         if changed is None or changed.failure is not None:
             return None
-        numbers = compared(self._report.capture.execution, changed.execution)
+        numbers = compared(self._report.capture.execution, changed.execution, nudged=lambda: self._nudged)
         if numbers.values == "differ":
             return None
         done = Experiment("tried", before=self._before, after=measured(inspect(changed)), values=numbers.values)
         return Suggestion(done, row, edits)
+
+    @cached_property
+    def _nudged(self) -> Execution | None:
+        return last_capture(replace(self._request, nudged=True)).execution
 
     def written(self, found: Suggestion, end: float) -> Suggestion:
         """The same row, with edits that cost the same where there are any."""

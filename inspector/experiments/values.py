@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ..capture.model import Capture, Execution, OutputSummary
+from ..capture.one_device import AMPLIFIED
 from ..capture.process import evaluated
 from ..capture.protocol.request import Request
 from ..ir.types import jax_type
@@ -18,6 +19,12 @@ ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
 """Relative distance, in norm, by which results may differ when they are computed in another order."""
 
 
+_BY_WEIGHT: tuple[Values, ...] = ("differ", "not compared", "close")
+
+NEAR = 1e-2
+"""Relative distance, in norm, up to which it is looked whether the program itself goes so far for a rounding."""
+
+
 class Comparison(NamedTuple):
     """The results of two runs, and in which way those that differ do."""
 
@@ -25,16 +32,41 @@ class Comparison(NamedTuple):
     changes: tuple[str, ...] = ()
 
 
-def compared(before: Execution | None, after: Execution | None, rounding: float = 0.0) -> Comparison:
-    """Return whether two runs gave the same results, as far as the recorded values show, or but for such a rounding."""
+def compared(
+    before: Execution | None,
+    after: Execution | None,
+    rounding: float = 0.0,
+    nudged: Callable[[], Execution | None] = lambda: None,
+) -> Comparison:
+    """Return whether two runs gave the same results, as far as the recorded values show, or but for such a rounding.
+
+    `nudged` runs the program before with arguments changed by rounding: results that differ little are close if that
+    moves them as far.
+    """
     if before is None or after is None:
         return Comparison("not compared")
     if len(before.outputs) != len(after.outputs):
         return Comparison("differ", (f"{len(before.outputs)} results → {len(after.outputs)}",))
-    pairs = list(zip(before.outputs, after.outputs, strict=True))
-    found = {_of_one(one, other, rounding) for one, other in pairs}
-    values: Values = next((each for each in ("differ", "not compared", "close") if each in found), "equal")
-    return Comparison(values, tuple(_changes(pairs, rounding)) if values == "differ" else ())
+    pairs = [(one, other, rounding) for one, other in zip(before.outputs, after.outputs, strict=True)]
+    if _worst(pairs) == "differ" and _worst((one, other, NEAR) for one, other, _ in pairs) == "close":
+        moved = nudged()
+        beside = () if moved is None or len(moved.outputs) != len(pairs) else moved.outputs
+        most = max(map(_relative, before.outputs, beside), default=0.0)
+        pairs = [(one, other, max(rounding, min(NEAR, AMPLIFIED * most))) for one, other, _ in pairs]
+    values = _worst(pairs)
+    return Comparison(values, tuple(_changes(pairs)) if values == "differ" else ())
+
+
+def _worst(pairs: Iterable[tuple[OutputSummary, OutputSummary, float]]) -> Values:
+    found = {_of_one(*pair) for pair in pairs}
+    return next((each for each in _BY_WEIGHT if each in found), "equal")
+
+
+def _relative(one: OutputSummary, other: OutputSummary) -> float:
+    """How far two arrays are apart, by the norm of the first."""
+    if one.projections is None or other.projections is None or not one.projections[0]:
+        return 0.0
+    return max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True)) / one.projections[0]
 
 
 def for_numbers(request: Request, *, gentle: bool = False) -> Request:
@@ -74,8 +106,8 @@ def distance(one: OutputSummary, other: OutputSummary, least: float = 0.0) -> fl
     return apart / tolerance if tolerance else math.inf if apart else 0.0
 
 
-def _changes(pairs: list[tuple[OutputSummary, OutputSummary]], rounding: float) -> Iterator[str]:
-    for one, other in pairs:
+def _changes(pairs: list[tuple[OutputSummary, OutputSummary, float]]) -> Iterator[str]:
+    for one, other, rounding in pairs:
         if jax_type(one.type) != jax_type(other.type):
             yield f"{one.path} {jax_type(one.type)} → {jax_type(other.type)}"
         elif _of_one(one, other, rounding) == "differ":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -27,9 +28,9 @@ def _settled(found: Finding, report: Report) -> Finding:
     found = replace(found, expected=expected, saved_bytes=None, saved_seconds=None)
     fixes = tuple(sorted((_with_reason(fix, found) for fix in found.fixes), key=_order))
     best = next((fix.experiment for fix in fixes if fix.helps), None)
+    sent, taken = (None, None) if best is None else (best.bytes_saved, best.seconds_saved)
+    less = sent if sent is not None and sent > 0 else None
     if found.severity == "error" or is_observation(found):
-        sent, taken = (None, None) if best is None else (best.bytes_saved, best.seconds_saved)
-        less = sent if sent is not None and sent > 0 else None
         return replace(found, fixes=fixes, saved_bytes=less, saved_seconds=taken)
     if best is None:
         return replace(found, fixes=fixes, severity="info")
@@ -51,8 +52,8 @@ def _settled(found: Finding, report: Report) -> Finding:
         found,
         fixes=fixes,
         severity="info" if is_small else "warning",
-        saved_bytes=best.bytes_saved,
-        saved_seconds=best.seconds_saved,
+        saved_bytes=less,
+        saved_seconds=taken,
     )
 
 
@@ -83,9 +84,11 @@ def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:
     """
     shown: list[Finding] = []
     firsts: list[int] = []
-    for each in sorted(found, key=_by_cause):
+    found = sorted(found, key=_by_cause)
+    rules = Counter(each.rule for each in found)
+    for each in found:
         best = _best(each)
-        place = next((n for n in firsts if best is not None and _is_ended(shown[n], each, best)), None)
+        place = next((n for n in firsts if _is_ended(shown[n], each, best, is_only=rules[each.rule] == 1)), None)
         if place is None:
             firsts += [len(shown)] if best is not None else []
             shown.append(each)
@@ -103,8 +106,9 @@ def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:
 
 def _by_cause(found: Finding) -> tuple[object, ...]:
     """Worse ones first; of those that are as bad, what was requested before what follows from it."""
-    rule = rule_named(found.rule)
-    return rank(found), rule is not None and rule.is_outcome, not is_observation(found)
+    rule, (severity, *rest) = rule_named(found.rule), rank(found)
+    is_idea = found.severity == "warning" and _best(found) is None
+    return severity, is_idea, rest, rule is not None and rule.is_outcome, not is_observation(found)
 
 
 def _best(found: Finding) -> Experiment | None:
@@ -112,11 +116,15 @@ def _best(found: Finding) -> Experiment | None:
     return first.experiment if first is not None and first.helps else None
 
 
-def _is_ended(first: Finding, other: Finding, best: Experiment) -> bool:
-    """Return whether the fix of the first is that of another one, or comes to the same and ends it."""
+def _is_ended(first: Finding, other: Finding, best: Experiment | None, *, is_only: bool) -> bool:
+    """Return whether the fix of the first is that of another one, or comes to the same and ends it.
+
+    One for which nothing helped, the only one of its rule, is ended where the rule no longer finds it.
+    """
     done = _best(first)
-    is_same = done is not None and other.rule in done.gone and done.after == best.after
-    return is_same or first.fixes[0].edits == other.fixes[0].edits
+    if best is None or done is None:
+        return done is not None and other.severity == "warning" and is_only and other.rule in done.gone
+    return (other.rule in done.gone and done.after == best.after) or first.fixes[0].edits == other.fixes[0].edits
 
 
 def _says(found: Finding) -> str:

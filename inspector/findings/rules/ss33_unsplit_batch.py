@@ -92,6 +92,13 @@ def _is_large(value: ShardedValue) -> bool:
     return len(value.type.shape or ()) > 1 and (value.type.elements or 0) >= MIN_SPLIT_ELEMENTS
 
 
+def _split_spec(value: ShardedValue, axis: str, size: int) -> str:
+    """The spec that splits the largest dimension that divides."""
+    shape = value.type.shape or ()
+    number = max(range(len(shape)), key=lambda each: (shape[each] % size == 0, shape[each]), default=0)
+    return f"P({', '.join(['None'] * number + [repr(axis)])})"
+
+
 def _is_split(value: ShardedValue) -> bool:
     return value.sharding is not None and bool(value.sharding.sharded)
 
@@ -107,8 +114,11 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
         how = f"not split over {axis} by rows" if any(map(_is_split, values)) else "whole on every device"
     message = f"{names}{divides} {verb} {how}"
     also = tuple(dict.fromkeys((*_first_axes(first), axis)))
-    spec = sharding_words(report, f"P({axes_text(also)})")
-    fix = f"place it as {spec}, by jax.device_put or jit's in_shardings"
+    fix = "place it as {}, by jax.device_put or jit's in_shardings"
+    if state == "held" and not _is_split(first):
+        fix = fix.format(sharding_words(report, _split_spec(first, axis, size)))
+    else:
+        fix = fix.format(sharding_words(report, f"P({axes_text(also)})"))
     if divides:
         fix = f"make it {-(-rows // size) * size} rows, or {rows // size * size}, and {fix}"
     inputs = [each for each in report.shardings if each.role == "shard_map input" and each.value == first.value]
