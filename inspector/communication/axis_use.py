@@ -35,7 +35,9 @@ def axes_used(
     arguments = [each for each in shardings if each.role == "argument" and each.sharding is not None]
     if not sizes or not arguments:
         return ()
-    kinds = {each.name: kind for kind, each, _ in argument_kinds(program, arguments)}
+    kinds, parameters = dict[str, Kind](), dict[str, ShardedValue]()
+    for kind, each, parameter in argument_kinds(program, arguments):
+        kinds[each.name], parameters[each.name] = kind, parameter or each
     rows = {
         axis.name
         for each in shardings
@@ -43,7 +45,9 @@ def axes_used(
         for axis in each.sharding.dims[0].axes
     }
     batch = set(sizes) if context_of(program).differentiated else rows
-    return tuple(_use(name, size, arguments, kinds, totals, has_batch=name in batch) for name, size in sizes.items())
+    return tuple(
+        _use(name, size, arguments, kinds, parameters, totals, has_batch=name in batch) for name, size in sizes.items()
+    )
 
 
 def argument_kinds(
@@ -96,22 +100,27 @@ def _use(
     size: int,
     arguments: Sequence[ShardedValue],
     kinds: dict[str, Kind],
+    parameters: dict[str, ShardedValue],
     totals: Sequence[StrategyTotal],
     *,
     has_batch: bool,
 ) -> AxisUse:
-    """`has_batch` says that the first dimension of data is a batch where the axis splits it: so it is of results."""
-    whole, sharded = Counter[str](), Counter[str]()
+    """`parameters` are those that optimizer state is of, by its name.
+
+    `has_batch` says that the first dimension of data is a batch where the axis splits it: so it is of results.
+    """
+    whole, sharded, lost = Counter[str](), Counter[str](), Counter[bool]()
     split = set[int]()
     for each in arguments:
         kind, held = kinds[each.name], each.type.bytes or 0
-        dims = () if each.sharding is None else tuple(dim.axes for dim in each.sharding.dims)
-        over = [number for number, axes in enumerate(dims) if any(one.name == axis for one in axes)]
+        over = _dimensions_over(axis, each)
         if kind == "data":
             split.update(over)
             continue
         whole[kind] += held
         sharded[kind] += held if over else 0
+        if kind == "optimizer state" and _dimensions_over(axis, parameters[each.name]):
+            lost[not over] += held
     parts = [Part("batch", 1.0)] if 0 in split and has_batch else []
     parts += [Part(f"dimension {each} of data", 1.0) for each in sorted(split) if each or not has_batch]
     parts += [Part(kind, sharded[kind] / whole[kind]) for kind in whole if sharded[kind]]
@@ -123,22 +132,28 @@ def _use(
             seconds[total.strategy] = seconds.get(total.strategy, 0.0) + (total.seconds or 0.0)
     sent = sum(runs.values())
     listed = [Run(name, count, seconds[name] or None, count / sent) for name, count in runs.most_common() if sent]
-    return AxisUse(axis, size, tuple(parts), tuple(listed), sent, _problem(parts, listed, whole, sharded))
+    return AxisUse(axis, size, tuple(parts), tuple(listed), sent, _problem(parts, listed, lost))
 
 
-def _problem(parts: Sequence[Part], runs: Sequence[Run], whole: Counter[str], sharded: Counter[str]) -> str:
-    """Return in which way the use of an axis is not what its shardings are for; empty where it is."""
+def _dimensions_over(axis: str, value: ShardedValue) -> list[int]:
+    dims = () if value.sharding is None else tuple(dim.axes for dim in value.sharding.dims)
+    return [number for number, axes in enumerate(dims) if any(each.name == axis for each in axes)]
+
+
+def _problem(parts: Sequence[Part], runs: Sequence[Run], lost: Counter[bool]) -> str:
+    """Return in which way the use of an axis is not what its shardings are for; empty where it is.
+
+    `lost` has the bytes of the optimizer state of parameters that are sharded over it: whether it is not.
+    """
     names = {part.what for part in parts}
     if not parts and not runs:
         return "shards nothing, and nothing runs over it"
     if not parts:
         return "shards no argument"
     planned = sum(run.share for run in runs if run.strategy in OF_DATA_PARALLELISM)
-    lost = sum(run.share for run in runs if run.strategy == "tensor parallelism")
-    if {"batch", "parameters"} <= names and planned < MOST and lost >= MUCH:
-        return f"the batch loses it to weights: {lost:.0%} is tensor parallelism"
-    state = sharded["optimizer state"] / whole["optimizer state"] if whole["optimizer state"] else None
-    parameters = sharded["parameters"] / whole["parameters"] if whole["parameters"] else 0.0
-    if state is not None and state < parameters / 2:
+    others = sum(run.share for run in runs if run.strategy == "tensor parallelism")
+    if {"batch", "parameters"} <= names and planned < MOST and others >= MUCH:
+        return f"the batch loses it to weights: {others:.0%} is tensor parallelism"
+    if lost[True] > lost[False]:
         return "shards parameters, but not their optimizer state"
     return ""

@@ -16,6 +16,7 @@ from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ..units import format_bytes
 from .casts import cast_late
 from .donations import donated
+from .dropped_axes import dropped
 from .repeated_calls import sent_twice
 from .switches import switched
 
@@ -31,6 +32,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
     yield from _saved(report)
     yield from sent_twice(report)
     yield from cast_late(report)
+    yield from dropped(report)
     yield from switched(report)
 
 

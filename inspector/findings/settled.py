@@ -29,9 +29,9 @@ def _settled(found: Finding, report: Report) -> Finding:
     fixes = tuple(sorted((_with_reason(fix, found) for fix in found.fixes), key=_order))
     best = next((fix.experiment for fix in fixes if fix.helps), None)
     sent, taken = (None, None) if best is None else (best.bytes_saved, best.seconds_saved)
-    less = sent if sent is not None and sent > 0 else None
+    less = None if sent is None or sent < 0 else sent
     if found.severity == "error" or is_observation(found):
-        return replace(found, fixes=fixes, saved_bytes=less, saved_seconds=taken)
+        return replace(found, fixes=fixes, saved_bytes=less or None, saved_seconds=taken)
     if best is None:
         return replace(found, fixes=fixes, severity="info")
     shares = [

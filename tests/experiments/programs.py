@@ -505,3 +505,36 @@ step = jax.jit(step)
 step_inputs = (A(S("data"), 256, 512), jax.ShapeDtypeStruct((4096, 256), jnp.bfloat16, sharding=S("data")))
 """
 """Weights that are gathered by a constraint, and narrowed after it."""
+
+SETTINGS = f"""from dataclasses import dataclass
+{HEAD}
+@dataclass(frozen=True)
+class Settings:
+    batch_axes: tuple = ("data",)
+
+settings = Settings()
+
+def loss(w, x):
+    return jnp.mean(jnp.tanh(x @ w) ** 2)
+
+def step(w, x):
+    return w - jax.grad(loss)(w, x)
+
+step = jax.jit(step)
+step_inputs = (A(S(), 255, 255), A(NamedSharding(mesh, P(settings.batch_axes)), 16384, 255))
+"""
+"""An axis that splits nothing, no weight can be split by, and the batch's axes as a setting."""
+
+EXPLICIT_HEADS = f"""{HEAD.replace("Auto", "Explicit")}
+jax.set_mesh(mesh)
+
+def step(x, wq, wk, wo):
+    q = jnp.einsum("btd,dhk->bthk", x, wq, out_sharding=P("data", None, None, None))
+    k = jnp.einsum("btd,dhk->bthk", x, wk, out_sharding=P("data", None, None, None))
+    o = jnp.einsum("bhqs,bshk->bqhk", jnp.einsum("bqhk,bshk->bhqs", q, k), k)
+    return jnp.einsum("bthk,hkd->btd", o, wo, out_sharding=P("data", None, None))
+
+step = jax.jit(step)
+step_inputs = (A(S("data"), 8, 64, 128), *(A(S(None, "model"), 128, 4, 32) for _ in "qk"), A(S("model"), 4, 32, 128))
+"""
+"""Explicit axes: two products leave out that of the heads, which are whole from there on."""

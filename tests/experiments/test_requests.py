@@ -474,3 +474,47 @@ def test_what_a_constraint_gathers_is_cast_before(tmp_path: Path, *, is_mapped: 
     if not is_mapped:
         other = text.replace("return w.astype(jnp.bfloat16)", "return w.astype(jnp.bfloat16) + jnp.sum(w)")
         assert not [each for each in rewrites(report_of(tmp_path, other)[0]) if each.rule == "SS10"]
+
+
+@pytest.mark.once
+def test_settings_of_specs_are_changed(tmp_path: Path) -> None:
+    """The axis that splits nothing splits the batch: a device has half of the products."""
+    before, request = report_of(tmp_path, programs.SETTINGS)
+    found = first_fix(tried(before, request, seconds=300))
+    done = found.fixes[0].experiment
+    assert done is not None
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert "batch_axes: tuple = ('data', 'model')" in changed.decode()
+    assert ((done.before.flops or 0), done.values in ("equal", "close")) == (2 * (done.after.flops or 1), True)
+
+
+@pytest.mark.once
+def test_axes_that_an_operand_has_are_added_to_the_result(tmp_path: Path) -> None:
+    """To both results at once: attention needs its operands alike."""
+    before, request = report_of(tmp_path, programs.EXPLICIT_HEADS)
+    found = first_fix(tried(before, request, seconds=300))
+    done = found.fixes[0].experiment
+    assert done is not None
+    assert len(found.fixes[0].edits) == 2
+    assert {edit.text for edit in found.fixes[0].edits} == {"P('data', None, 'model', None)"}
+    assert ((done.before.flops or 0) / (done.after.flops or 1), done.values in ("equal", "close")) == (2, True)
+    after, _ = report_of(tmp_path, (next(iter((edited(before.program, found.fixes[0].edits) or {}).values()))).decode())
+    hlo = [report.capture.stage("hlo") for report in (before, after)]
+    sent = [counted(stage.source.text()) for stage in hlo if stage is not None]
+    assert sent == [done.before.bytes, done.after.bytes]
+
+
+def test_a_difference_that_a_rounding_makes_as_well_is_none() -> None:
+    """Results may move 16 times as far as those of the same program with rounded arguments, up to a hundredth."""
+
+    def run(*norms: float) -> Execution:
+        return Execution(
+            tuple(OutputSummary(f"[{n}]", "f32[8]", None, digest=str(norm), projections=(norm, 0, 0))
+                  for n, norm in enumerate(norms))
+        )  # fmt: skip
+
+    before, after, far = run(1.0, 1.0), run(1.0, 1.004), run(1.0, 1.02)
+    assert compared(before, after).values == "differ"
+    assert compared(before, after, nudged=lambda: run(1.0, 1.0001)).values == "differ"
+    assert compared(before, after, nudged=lambda: run(1.0, 1.0003)).values == "close"
+    assert compared(before, far, nudged=lambda: run(1.0, 1.5)).values == "differ"

@@ -121,7 +121,10 @@ for _ in range(3):
 
 
 def test_devices_in_no_mesh_and_results_that_later_calls_receive(tmp_path: Path) -> None:
-    """Devices count if their number was requested; what the first call returns whole, it has not received so."""
+    """Devices count if their number was requested; what the first call returns whole, it has not received so.
+
+    The report is of the later calls, which receive it whole.
+    """
     script = tmp_path / "train.py"
     script.write_text(TRAINED)
     found = {}
@@ -131,6 +134,6 @@ def test_devices_in_no_mesh_and_results_that_later_calls_receive(tmp_path: Path)
     assert found == {
         (("four",), 8): [("SS32", "mesh")],
         (("four",), None): [],
-        (("pinned",), 8): [("SS37", "result['w']")],
+        (("pinned",), 8): [("SS33", "p['w']"), ("SS37", "result['w']")],
         ((), 8): [],
     }

@@ -5,19 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from ...ir.array_sharding import ArraySharding
 from ...report import Report
 from .calls import imports, nodes_of, own_files
 from .edits import Edits, Placed, instead
 from .specs import sharding_text, with_out_specs
 
 
-def with_result_specs(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
+def with_result_specs(report: Report, specs: Mapping[str, object]) -> Edits:
     """Return the function with these specs of results, by their names, as `result['w']` or `result.layer.kernel`."""
     return with_out_specs(report, specs) or _constrained(report, specs)
 
 
-def _constrained(report: Report, specs: Mapping[str, ArraySharding]) -> Edits:
+def _constrained(report: Report, specs: Mapping[str, object]) -> Edits:
     """Return the constraint of what a function returns, by paths: its tree may be of any classes.
 
     Nothing where the function has several returns, or its file has no name for what the constraint takes.

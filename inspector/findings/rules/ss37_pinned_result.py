@@ -23,9 +23,18 @@ def check(report: Report) -> Iterator[Finding]:
     outputs = [each for each in report.shardings if each.role == "output"]
     leaves = ([Leaf(each.name, each.type) for each in values] for values in (arguments, outputs))
     pairs = [(outputs[number], arguments[found[0]]) for number, found in counterparts(*leaves).items()]
-    pinned = [pair for pair in pairs if _is_pinned(*pair)]
+    first = _first_call(report)
+    pinned = [(output, each) for output, each in pairs if _is_pinned(output, each, each.name in first)]
     if pinned:
-        yield _found(report, pinned)
+        yield _found(report, pinned, first)
+
+
+def _first_call(report: Report) -> dict[str, str]:
+    """The specs of the arguments that an earlier program of the function has received sharded, by their paths."""
+    subject = report.capture.subject
+    function = "" if subject is None else subject.function.rpartition(".")[-1]
+    others = (each for each in report.capture.other_results if each.is_argument and each.program == function)
+    return {each.path: each.spec for each in others if "'" in each.spec}
 
 
 def _only_reshards(report: Report) -> bool:
@@ -37,36 +46,40 @@ def _only_reshards(report: Report) -> bool:
     return all(each.bodies or each.primitive in CONSTRAINTS for each in equations)
 
 
-def _is_pinned(output: ShardedValue, argument: ShardedValue) -> bool:
+def _is_pinned(output: ShardedValue, argument: ShardedValue, was_split: bool) -> bool:
     if output.sharding is None or argument.sharding is None or not output.agrees:
         return False
     own = {axis.name for axis in output.sharding.sharded}
-    return not own and bool(argument.sharding.sharded)
+    return not own and (was_split or bool(argument.sharding.sharded))
 
 
-def _found(report: Report, pinned: list[Pair]) -> Finding:
+def _found(report: Report, pinned: list[Pair], first: dict[str, str]) -> Finding:
     pinned.sort(key=lambda pair: -(pair[0].type.bytes or 0))
     output, argument = pinned[0]
     assert argument.sharding is not None
     names = with_more(output.name, len(pinned))
     asked = "are asked for as" if len(pinned) > 1 else "is asked for as"
     total = sum(one.replicated_bytes or 0 for one, _ in pinned)
-    specs = {one.name: each.sharding for one, each in pinned if each.sharding is not None}
+    specs = {
+        one.name: str(each.spec) if each.sharding and each.sharding.sharded else first[each.name]
+        for one, each in pinned
+    }
+    spec, when = specs[output.name], "" if argument.sharding.sharded else " in the first call"
     return finding(
         RULE,
         FindingPlace(f"output {output.name}", output.source, output.stage, output.span),
-        f"{names} {asked} P(): {argument.name} is sharded as {argument.spec}",
+        f"{names} {asked} P(): {argument.name} is sharded as {spec}{when}",
         confidence="likely",
         subject=output.name,
         axes=argument.sharding.sharded,
         evidence=(
             (
                 "requested",
-                ", ".join(f"{one.name} {one.requested}, {each.name} {each.spec}" for one, each in pinned[:4]),
+                ", ".join(f"{one.name} {one.requested}, {each.name} {specs[one.name]}" for one, each in pinned[:4]),
             ),
             ("copies per device", f"{format_bytes(total)} in {plural(len(pinned), 'result')}"),
         ),
-        fixes=(Fix(f"ask for {output.name} as {argument.spec}", with_result_specs(report, specs)),),
+        fixes=(Fix(f"ask for {output.name} as {spec}", with_result_specs(report, specs)),),
     )
 
 
