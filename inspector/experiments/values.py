@@ -63,7 +63,7 @@ def _worst(pairs: Iterable[tuple[OutputSummary, OutputSummary, float]]) -> Value
 
 
 def _relative(one: OutputSummary, other: OutputSummary) -> float:
-    """How far two arrays are apart, by the norm of the first."""
+    """The distance of two arrays, by the norm of the first."""
     if one.projections is None or other.projections is None or not one.projections[0]:
         return 0.0
     return max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True)) / one.projections[0]
