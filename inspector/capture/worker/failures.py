@@ -124,12 +124,18 @@ def _described(error: BaseException, phase: Phase, is_own: bool) -> Failure:
                 oldest = ".".join(map(str, OLDEST_JAX))
                 old = f"JAX {jax.__version__} is older than {oldest}, the oldest that can be captured: {text}"
                 return Failure("usage", old, phase, hint="--python names an interpreter with a newer one")
-        script = variable(sys.modules["__main__"], "__file__") or "<string>"
-        hint = hint_of(text_of(error), is_own=is_own, is_run=is_users(script))
+        hint = hint_of(text_of(error), is_own=is_own, is_run=_is_in_script(error))
     notes = [note for note in notes_of(error) if note.startswith(HINT)]
     hint = notes[0].removeprefix(HINT) if notes else hint
     said, stack = text_of(error), user_stack(error)
     return Failure("function", message, phase, story(error), hint, said, stack, type=type(error).__name__)
+
+
+def _is_in_script(error: BaseException) -> bool:
+    """Return whether a script raised an exception, or calls the function that did."""
+    calling = ((each.f_code.co_filename, each.f_code.co_name) for each in outwards(sys._getframe()))
+    places = itertools.chain(calling, ((each.file, each.function) for each in user_stack(error)))
+    return any(is_users(file) and function == "<module>" for file, function in places)
 
 
 def _headline(text: str) -> str:
