@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 from difflib import get_close_matches
+from glob import glob
 from typing import NoReturn
 
 from shardscope.commands import SUMMARIES, load
@@ -43,12 +44,15 @@ def _split(given: list[str]) -> tuple[str | None, list[str], list[str]]:
     if at == len(given):
         return "run", ["run", *given], []
     script, argv = given[at], given[at + 1 :]
-    is_path = any(mark in script for mark in "./:") or os.path.exists(script)
+    is_module, is_separated = (at > 0 and given[at - 1] == text for text in ("-m", "--"))
+    if script in SUMMARIES and not (is_module or is_separated or os.path.exists(script)):
+        return _split([script, *given[:at], *argv])  # its options may be in front of it
+    is_path = is_module or any(mark in script for mark in "./:") or os.path.exists(script)
     if not is_path and script not in {each.name for each in samples()}:
         options = [text for action in _options_of("run") for text in action.option_strings]
         unknown = next((text for text in given[:at] if not any(each.startswith(text) for each in options)), None)
         _refuse(script) if unknown is None or not unknown.startswith("-") else _refuse_option("run", unknown)
-    before = given[: at - 1] if at and given[at - 1] == "-m" else given[:at]
+    before = given[: at - 1] if is_module else given[:at]
     return "run", ["run", *before, "--", script], argv[1:] if argv[:1] == ["--"] else argv
 
 
@@ -79,7 +83,7 @@ def _refuse_option(command: str, text: str) -> NoReturn:
 
 def _refuse(text: str) -> NoReturn:
     """Say that a word is no command, and which ones there are; raises SystemExit."""
-    near = get_close_matches(text, [*SUMMARIES, *(each.name for each in samples())], n=3)
+    near = get_close_matches(text, [*SUMMARIES, *(each.name for each in samples()), *glob("*.py")], n=3)
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     _Parser(prog="shardscope").error(f"there is no command, script or sample {text!r}{meant}")
 

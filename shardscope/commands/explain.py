@@ -11,7 +11,7 @@ import argparse
 
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.catalog.spellings import TABLE, entries_named, similar_names
-from shardscope.inspector.findings.rules import rule_named
+from shardscope.inspector.findings.rules import rule_named, similar_rules
 from shardscope.inspector.render.explained import entry_text, rule_text, table_text
 from shardscope.parsers.errors import ShardscopeError
 from shardscope.terminal import show
@@ -33,8 +33,9 @@ def run(options: argparse.Namespace) -> ExitCode:
         return ExitCode.DONE
     entries = entries_named(options.name)
     if not entries:
-        similar = similar_names(options.name)
-        hint = f"did you mean {' or '.join(similar)}?" if similar else "`shardscope explain` lists all names"
+        similar = [*similar_rules(options.name), *similar_names(options.name)][:3]
+        lists = "`shardscope explain` and `shardscope rules` list all names"
+        hint = f"did you mean {' or '.join(similar)}?" if similar else lists
         raise ShardscopeError(f"unknown name {options.name!r}; {hint}")
     show("\n".join(map(entry_text, entries)))
     return ExitCode.DONE

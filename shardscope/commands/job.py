@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from pathlib import Path
 
 from shardscope.commands.output import (
@@ -23,7 +22,7 @@ from shardscope.configuration import TABLE, Configuration, Found, Severity
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.findings.rule import Rule
-from shardscope.inspector.findings.rules import RULES, rule_named
+from shardscope.inspector.findings.rules import rule_named, similar_rules
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
 from shardscope.inspector.report.policy import Policy
@@ -132,7 +131,7 @@ def _check(file: Path, said: Configuration) -> None:
 def _rule(name: str) -> Rule:
     rule = rule_named(name)
     if rule is None:
-        near = get_close_matches(name, [text for each in RULES for text in (each.id, each.slug)], n=1)
+        near = similar_rules(name)
         meant = f"did you mean {near[0]}? " if near else ""
         raise ShardscopeError(f"unknown rule {name!r}; {meant}`shardscope rules` lists them")
     return rule

@@ -96,7 +96,14 @@ def test_missing_names(captured: Captured) -> None:
 
 def test_missing_file_and_module(tmp_path: Any) -> None:
     (tmp_path / "train.py").write_text("def fn(): pass\n")
-    assert f"did you mean {tmp_path}/train.py?" in told(last(Request(f"{tmp_path}/trian.py:fn")))
+    (tmp_path / "act.py").touch()
+    for wrong in ("trian.py:fn", "train:fn", "trian"):
+        assert told(last(Request(f"{tmp_path}/{wrong}"))).endswith(f"did you mean {tmp_path}/train.py?")
+    for wrong in ("train.py::fn", "train.py.fn"):
+        for folder in ("", f"{tmp_path}/"):
+            refused = last(Request(f"{folder}{wrong}", directory=str(tmp_path)))
+            assert f"did you mean {folder}train.py:fn?" in told(refused)
+    assert "did you mean train?" in told(last(Request("trian:fn", directory=str(tmp_path))))
     assert "there is no module 'no_such_module'" in told(last(Request("no_such_module.part:fn")))
 
 

@@ -137,6 +137,10 @@ def test_what_follows_two_dashes_is_the_scripts(options: tuple[str, ...]) -> Non
         (["run", "script.py:fn", "--devises", "8"], "--devices"),
         (["--select", "missing-reduce-scater", "fsdp_tp:grad"], "missing-reduce-scatter"),
         (["--target", "tpu:v5:2x2", "fsdp_tp:grad"], "v5p"),
+        (["--select", "SS4", "fsdp_tp:grad"], "SS04"),
+        (["explain", "ss4"], "SS04"),
+        (["explain", "psum-of-invarient"], "psum-of-invariant or psum_invariant"),
+        (["explain", "missing-reduce-scater"], "missing-reduce-scatter"),
     ],
 )
 def test_did_you_mean(shardscope: Shardscope, arguments: list[str], meant: str) -> None:
@@ -165,6 +169,8 @@ def test_did_you_mean(shardscope: Shardscope, arguments: list[str], meant: str) 
             ["-m"],
         ),
         (["run", "a.py:f", "--seed", "3", "--", "--seed", "4"], {"function": "a.py:f", "seed": 3}, ["--seed", "4"]),
+        (["--devices", "4", "-m", "trace", "x"], {"function": "trace", "devices": 4}, ["x"]),
+        (["--devices", "4", "run", "a.py:f", "--", "x"], {"function": "a.py:f", "devices": 4}, ["x"]),
         (["-v", "./script", "--", "--x"], {"function": "./script", "details": ("all",)}, ["--x"]),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -16,6 +18,15 @@ RULES: tuple[Rule, ...] = tuple(
 def rule_named(name: str) -> Rule | None:
     """The rule of that id or slug."""
     return next((rule for rule in RULES if name.upper() == rule.id or name.lower() == rule.slug), None)
+
+
+def similar_rules(name: str) -> list[str]:
+    """Return the ids and slugs that are spelled much like a name that is not known."""
+    number = re.fullmatch(r"(?i)ss0*(\d+)", name)
+    if number is not None:
+        return [rule.id for rule in RULES if int(rule.id[2:]) == int(number[1])]
+    known = {text.lower(): text for rule in RULES for text in (rule.id, rule.slug)}
+    return [known[text] for text in get_close_matches(name.lower(), known, 3, 0.7)]
 
 
 def is_observation(found: Finding) -> bool:

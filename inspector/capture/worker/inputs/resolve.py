@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Iterable
 from importlib.machinery import SourceFileLoader
@@ -60,14 +61,29 @@ def find_script(function: str) -> Path | None:
         UsageError: there is no such file.
     """
     place, _ = split_function(function)
-    path = Path(place)
+    path, parts = Path(place), re.fullmatch(r"(.+\.(?:py|ipynb))[.:]+(.+)", function)
+    if parts is not None and not path.is_file() and Path(parts[1]).is_file():
+        raise UsageError(f"there is no file {place}", did_you_mean([":".join(parts.groups())]))
     if is_file(place) and not path.is_file():
-        folder = path.parent if path.parent.is_dir() else Path()
-        near = difflib.get_close_matches(path.name, [p.name for p in folder.iterdir() if p.suffix == path.suffix], n=3)
         is_there = os.path.lexists(path)
         message = f"{place} is not a regular file" if is_there else f"there is no file {place}"
-        raise UsageError(message, None if is_there else did_you_mean(str(folder / name) for name in near))
+        raise UsageError(message, None if is_there else did_you_mean(map(str, _similar_files(path))))
     return path.resolve() if is_file(place) else None
+
+
+def _similar_files(path: Path) -> list[Path]:
+    """The files of Python whose names are most like that of one that is not there, in its folder or in this one."""
+    folder = path.parent if path.parent.is_dir() else Path()
+    files = sorted(folder.iterdir(), key=lambda each: each.suffix == path.suffix)
+    known = {each.stem: each for each in files if each.suffix in (".py", ".ipynb")}
+    return [known[name] for name in difflib.get_close_matches(path.stem, known, n=3)]
+
+
+def no_module(name: str) -> UsageError:
+    """The error for a module that is not there."""
+    near = (".".join(each.with_suffix("").parts) for each in _similar_files(Path(*name.split("."))))
+    hint = did_you_mean(near) or "a file is named with its .py; `shardscope samples` lists the samples"
+    return UsageError(f"there is no module {name!r}", hint)
 
 
 class _ScriptLoader(SourceFileLoader):
@@ -162,7 +178,7 @@ def _import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
             raise
-        raise UsageError(f"there is no module {error.name!r}", "a file is named with its .py") from None
+        raise no_module(error.name) from None
 
 
 def package_root(path: Path) -> Path:

@@ -21,7 +21,7 @@ from typing import NamedTuple, NoReturn
 
 from ...protocol.request import UsageError
 from .. import failures, patches
-from .resolve import package_root
+from .resolve import no_module, package_root
 
 Capture = Callable[..., None]
 """Capture a function, with its arguments if they are known."""
@@ -59,7 +59,7 @@ def runnable(script: Path | None, module: str) -> Runnable:
             raise
         spec = None
     if spec is None:
-        raise UsageError(f"there is no module {module!r}", "a file is named with its .py")
+        raise no_module(module)
     if spec.origin is None or not spec.origin.endswith(".py"):
         raise UsageError(f"the module {module} has no Python source")
     return Runnable(spec.origin, patches.text_of(spec.origin), spec)
