@@ -327,7 +327,7 @@ CEILINGS = {
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 2850,
-    "inspector/findings": 8505,
+    "inspector/findings": 8515,
     "inspector/ir": 1906,
     "inspector/render": 8745,
     "inspector/report": 2605,
