@@ -58,12 +58,18 @@ class Suggestion(Record, frozen=True):
         return {each.name: each.spec for each in changes if each.kind == "argument" and each.spec is not None}
 
     @property
+    def results(self) -> dict[str, str]:
+        """The paths of the results that get another spec, with that: also those that are next values of arguments."""
+        changes = () if self.row is None else self.row.changes
+        return {each.name: each.spec for each in changes if each.kind == "result" and each.spec is not None}
+
+    @property
     def titles(self) -> tuple[str, ...]:
         """Requests in words: `x: P('data')`, or `constrain this to P('data') instead of P() (line 4)`."""
         if self.row is None:
             return ("today",)
         constraints = (each for each in self.row.groups if each.changes[0].kind == "constraint")
-        requested = (each for each in self.row.changes if each.kind == "result" and not each.tied)
+        requested = (each for each in self.row.changes if each.kind == "result" and (not each.tied or each.now))
         return (
             *(f"{name}: {spec}" for name, spec in self.arguments.items()),
             *(

@@ -16,12 +16,13 @@ from .shaped import encoded, schema_of
 class Row(Struct, frozen=True):
     """An assignment of PartitionSpecs: the `edits` that make it, none where none are known, and its `experiment`.
 
-    `arguments` are those that get another spec, by their paths; `requests` are in words, with results and constraints.
+    `arguments` and `results` are those that get another spec, by their paths; `requests` are in words, with constraints.
     Today's has neither edits nor requests. `best` rows are those that no other one beats in time and in memory.
     """
 
     edits: list[values.Edit]
     arguments: dict[str, str]
+    results: dict[str, str]
     requests: list[str]
     best: bool
     collectives: dict[str, int]
