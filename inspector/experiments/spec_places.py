@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import product, zip_longest
+from itertools import zip_longest
 
 from ..findings.fixes.calls import name_of, nodes_of, tree_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
@@ -118,15 +118,11 @@ def _at_names(program: Program, now: list[object], wanted: list[object]) -> Iter
         helpers = spec_helpers(program, file)
         for node in nodes_of(program, file):
             if isinstance(node, ast.Call) and name_of(node.func) in helpers and not is_constant(node):
-                settings = [list(_set_to(program, file, each)) for each in node.args]
-                values = [[ast.literal_eval(value) for _, value in each] for each in settings]
-                for chosen in product(*(range(len(each)) for each in values)):
-                    entries = [each[number] for each, number in zip(values, chosen, strict=True)]
-                    if without_nones(entries) != now or node.keywords:
-                        continue
-                    places = [each[number] for each, number in zip(settings, chosen, strict=True)]
-                    yield _reset(places, entries, wanted)
-                    calls.append(instead((file, node), f"{ast.unparse(node.func)}({', '.join(map(repr, wanted))})"))
+                places = [_set_to(program, file, *each) for each in zip_longest(node.args, now) if each[0] is not None]
+                if node.keywords or len(places) < len(now) or None in places:
+                    continue
+                yield _reset([each for each in places if each is not None], now, wanted)
+                calls.append(instead((file, node), f"{ast.unparse(node.func)}({', '.join(map(repr, wanted))})"))
     yield from dict.fromkeys(calls)
 
 
@@ -137,19 +133,20 @@ def _reset(places: list[tuple[str, ast.expr]], now: list[object], wanted: list[o
     edits: list[Edits] = []
     for place, before, after in zip_longest(places, now, wanted):
         if without_nones([before]) != without_nones([after]):
-            value = (after,) if isinstance(before, tuple) and isinstance(after, str) else after
+            value = (after,) if isinstance(place[1], ast.Tuple) and isinstance(after, str) else after
             edits.append(instead(place, repr(value)))
     return together(*edits)
 
 
-def _set_to(program: Program, file: str, entry: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """The constants that an entry of a spec may be, each with its file: itself, or what a name of it is set to."""
+def _set_to(program: Program, file: str, entry: ast.expr, now: object) -> tuple[str, ast.expr] | None:
+    """The constant of this value that an entry of a spec is, or that a name of it is set to, with its file."""
     name = entry.attr if isinstance(entry, ast.Attribute) else entry.id if isinstance(entry, ast.Name) else None
-    if name is None and _is_literal(entry):
-        yield file, entry
-    for each in user_files(program) if name is not None else ():
-        source = program.file(each)
-        yield from ((each, value) for value in ([] if source is None else _settings(source).get(str(name), ())))
+    sources = ((each, program.file(each)) for each in user_files(program) if name is not None)
+    known = [(each, value) for each, source in sources if source for value in _settings(source).get(str(name), ())]
+    own = [(file, entry)] if name is None and _is_literal(entry) else []
+    return next(
+        (each for each in (*own, *known) if without_nones([ast.literal_eval(each[1])]) == without_nones([now])), None
+    )
 
 
 @derived

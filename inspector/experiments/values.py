@@ -22,7 +22,7 @@ ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
 _BY_WEIGHT: tuple[Values, ...] = ("differ", "not compared", "close")
 
 NEAR = 1e-2
-"""Relative distance, in norm, up to which it is looked whether the program itself goes so far for a rounding."""
+"""Relative distance, in norm, up to which a run with rounded arguments decides."""
 
 
 class Comparison(NamedTuple):

@@ -16,7 +16,8 @@ from .shaped import encoded, schema_of
 class Row(Struct, frozen=True):
     """An assignment of PartitionSpecs: the `edits` that make it, none where none are known, and its `experiment`.
 
-    `arguments` and `results` are those that get another spec, by their paths; `requests` are in words, with constraints.
+    `arguments` and `results` are those that get another spec, by their paths; `requests` say it in words, and have
+    constraints, too.
     Today's has neither edits nor requests. `best` rows are those that no other one beats in time and in memory.
     """
 
