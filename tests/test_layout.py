@@ -329,7 +329,7 @@ CEILINGS = {
     "inspector/experiments": 2855,
     "inspector/findings": 8515,
     "inspector/ir": 1906,
-    "inspector/render": 8745,
+    "inspector/render": 8750,
     "inspector/report": 2605,
     "inspector/selection": 280,
     "inspector/shardings": 2749,
