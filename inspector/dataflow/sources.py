@@ -155,11 +155,10 @@ class ValueFlow:
         return any(each in on for each in islice(self.dependencies((start,)), MAX_VALUES))
 
     def dependencies(self, starts: Iterable[Place]) -> Iterator[Instruction]:
-        """Yield the instructions that some values depend on, through loop iterations too."""
+        """Yield the instructions that some values depend on, through loop iterations too, the nearest first."""
         seen = dict.fromkeys(starts)
         waiting = list(seen)
-        while waiting:
-            place = waiting.pop()
+        for place in waiting:
             yield place.instruction
             for before in self._before(place):
                 if before not in seen:

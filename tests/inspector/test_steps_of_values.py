@@ -6,7 +6,7 @@ import re
 
 import pytest
 from shardscope.inspector.dataflow.hlo import HloUse, HloValue
-from shardscope.inspector.dataflow.sources import MAX_STEPS, Place, ValueFlow
+from shardscope.inspector.dataflow.sources import MAX_STEPS, MAX_VALUES, Place, ValueFlow
 from shardscope.inspector.dataflow.work import InstructionWork
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
@@ -70,6 +70,24 @@ def test_elements_of_what_an_asynchronous_call_gives(element: int, source: str) 
     assert sources(flow, Place(named["part"])) == {(source, True)}
     ends = {name: list(flow.ends(Place(named[name]))) for name in "pq"}
     assert ends == {name: [None] if name == "pq"[element] else [] for name in "pq"}
+
+
+@pytest.mark.parametrize("operands", ["%near, %far", "%far, %near"])
+def test_what_is_near_is_found_beside_what_many_steps_lead_to(operands: str) -> None:
+    chain = [f"%c{number} = f32[4] negate(%c{number - 1})" for number in range(1, MAX_VALUES + 2)]
+    flow, named = flow_of(
+        "\n".join(
+            (
+                "%a = f32[4] parameter(0)",
+                "%c0 = f32[4] parameter(1)",
+                *chain,
+                "%near = f32[4] negate(%a)",
+                f"%far = f32[4] negate(%c{len(chain)})",
+                f"%done = f32[4] add({operands})",
+            )
+        )
+    )
+    assert flow.depends(Place(named["done"]), {named["a"]})
 
 
 def test_a_call_of_what_is_not_in_the_text_is_taken_to_be_made_of_its_operands() -> None:
