@@ -67,7 +67,9 @@ def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: C
 
 
 def _other_axes(file: str, rules: Sequence[Rule], change: PricedChange) -> Iterator[Edits]:
-    for now, wanted in zip_longest(*(entries_in(each or "P()") for each in (change.now, change.spec))):
+    """First the dimensions that lose an axis: it goes to the first name of a dimension that has a rule for it."""
+    pairs = zip_longest(*(entries_in(each or "P()") for each in (change.now, change.spec)))
+    for now, wanted in sorted(pairs, key=lambda pair: pair[1] is not None):
         for _, _, value in rules if now != wanted else ():
             with suppress(ValueError):
                 if without_nones([ast.literal_eval(value)]) == without_nones([now]):

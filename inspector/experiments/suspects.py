@@ -134,7 +134,7 @@ def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
     first = next((each for each in candidate.changes if each.kind == "argument"), candidate.changes[0])
     if shares_work:
         name = first.name if first.kind in ("argument", "result") else "this"
-        return f"devices compute copies: with {name} as {first.spec}, each computes a part"
+        return f"with {name} as {first.spec} each device computes less, or sends less"
     match candidate.kind, first:
         case "a", _:
             return f"nothing keeps the batch sharded here: with {first.spec} the rest of the step sends less"

@@ -317,7 +317,8 @@ def _line_of(program: Program, file: str, name: str) -> int:
 def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """Another sharding where arrays are placed with one that has a name, which others are placed with as well.
 
-    Those that are written alike together; first those whose name is in an argument's path.
+    Those that are written alike together; first those whose name is in an argument's path. None of those whose sharding
+    a jit takes as well: it would refuse others.
     """
     changes = [each for each in changes if each.kind == "argument"]
     names = {name for each in changes for name in NAME.findall(each.name)}
@@ -329,7 +330,16 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
                 operand, given = node.args[:2]
                 if isinstance(given, ast.Name) and _entries_of(program, file, given) == now:
                     calls.setdefault(given.id, {}).setdefault(ast.unparse(operand), []).append(given)
+        taken = {
+            inner.id
+            for node in nodes_of(program, file)
+            if isinstance(node, ast.keyword) and node.arg == "in_shardings"
+            for inner in ast.walk(node.value)
+            if isinstance(inner, ast.Name)
+        }
         for name, groups in calls.items():
+            if name in taken:
+                continue
             named = [operand for operand in groups if names & set(NAME.findall(operand))]
             if len(groups) < 2 or len(named) == len(groups):
                 continue  # the spec itself may as well be another one
