@@ -13,6 +13,9 @@ Path = tuple[str, ...]
 MAX_PATHS = 3
 """Groups of paths that are named."""
 
+MAX_NAME = 60
+"""Characters of a path that is named with all of its keys."""
+
 MIN_ALIKE = 3
 """So many modules that differ in a number are layers, and not the parts of one, as two attentions are."""
 
@@ -86,7 +89,9 @@ def module_names(paths: Iterable[Path]) -> list[str]:
 
 def _name(parent: Path, keys: Sequence[str]) -> str:
     last = keys[0] if len(keys) == 1 else f"{{{','.join(keys)}}}"
-    return ".".join((*parent, last)).replace(".*", "[*]")
+    is_short = len(parent) < 3 or sum(map(len, (*parent, last))) + len(parent) <= MAX_NAME
+    shown = parent if is_short else (parent[0], "…", parent[-1])
+    return ".".join((*shown, last)).replace(".*", "[*]")
 
 
 @dataclass(slots=True)

@@ -515,6 +515,8 @@ def test_numbered_modules_of_one_name_are_one() -> None:
     assert module_names(without_layers(paths, layers)) == names
     assert module_names(without_layers(heads, layers)) == ["model.head_0.kernel", "model.head_1.kernel"]
     assert module_names([("loss",), ("model", "head"), ("norm",)]) == ["loss", "model.head", "norm"]
+    deep = ("model", *(f"wrapper_of_layer_{name}" for name in "abc"), "mlp", "kernel")
+    assert module_names([deep]) == ["model.….mlp.kernel"]
 
 
 @LIBTPU
