@@ -32,6 +32,7 @@ from shardscope.inspector.findings.kept import kept
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
+from shardscope.inspector.report.position import place_of
 from shardscope.terminal import progress, say
 
 
@@ -79,7 +80,8 @@ def _watch(shown: Report, request: Request, began: float, job: Job) -> NoReturn:
         capture = watched(loop.begin(), quiet=job.output.quiet)
         loop.learn(capture)
         if capture.failure is not None and shown.capture.complete:
-            say(f"shardscope: {capture.failure.message}\nshardscope: stale: the report before the edit")
+            said = ": ".join(filter(None, (place_of(capture.failure).text(), capture.failure.message)))
+            say(f"shardscope: {said}\nshardscope: stale: the report before the edit")
             continue
         report = _report(capture, request, job)
         write_report(report, job.output)
