@@ -116,7 +116,7 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
         if request.target != "local":
             from .tracing.joining import stay_alone
 
-            stay_alone(lambda text: channel.tell("info", text))
+            stay_alone(channel.tell)
 
         def finish(capturing: Callable[[], object]) -> NoReturn:
             _report(capturing, request, channel, workspace)

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from ...protocol import OPTIONS_VARIABLE
+from ...protocol.events import Level
 from ...protocol.trace import TraceOptions
 from ..patches import change_after_import, instead_of
 
@@ -42,15 +43,22 @@ def set_clock_ahead(seconds: float) -> None:
     time.time_ns = lambda: truth_ns() + ahead_ns
 
 
-def stay_alone(tell: Callable[[str], None]) -> None:
+def stay_alone(tell: Callable[[Level, str], None]) -> None:
     """Have `jax.distributed.initialize()` do nothing, in a process that has the devices of all of them."""
 
     def change(module: ModuleType) -> None:
-        def initialize(state: Any, *args: Any, **kwargs: Any) -> None:
-            tell("jax.distributed.initialize was left out: the script runs as one process, which has all devices")
+        truth = getattr(getattr(module, "State", None), "initialize", None)
+        if truth is None:
+            return
+        signature = inspect.signature(truth)
 
-        if hasattr(module, "State"):
-            module.State.initialize = initialize
+        def initialize(state: Any, *args: Any, **kwargs: Any) -> None:
+            count = signature.bind(state, *args, **kwargs).arguments.get("num_processes") or 1
+            given = f"(num_processes={count})" if count > 1 else ""
+            why = "the script runs as one process, which has all devices"
+            tell("warning" if given else "info", f"jax.distributed.initialize{given} was left out: {why}")
+
+        module.State.initialize = initialize
 
     change_after_import({"jax._src.distributed": change})
 
