@@ -30,6 +30,13 @@ class Ending(Record, frozen=True):
     damage: str | None = None
 
 
+_UNCALLED = r"\AJAX compiled no program for |ended without a call of "
+"""Messages of the worker about a script in which there is nothing to capture."""
+
+MAX_PRINTED = 4_000
+"""Characters of what such a script printed, the last ones."""
+
+
 def no_python(python: str, ending: Ending) -> Failure:
     """The interpreter did not even start."""
     words = _last((ending.stderr + ending.stdout).decode("utf-8", "replace"), 500)
@@ -43,7 +50,9 @@ def old_python(python: str, version: str) -> Failure:
 
 
 def exited(failure: Failure, ending: Ending) -> Failure:
-    """Return the failure; of a script that called `sys.exit`, with what it printed to say why, as `argparse` does."""
+    """Return the failure; of a script that ended by itself, with what it printed, such as why, or its `--help`."""
+    if re.search(_UNCALLED, failure.message):
+        return replace(failure, details=_last(ending.stdout.decode("utf-8", "replace"), MAX_PRINTED))
     said = _last(ending.stderr.decode("utf-8", "replace"), 500)
     story = failure.details.rstrip()
     if not said or not story.rpartition("\n")[2].startswith("SystemExit"):

@@ -316,6 +316,22 @@ def test_going_on(tmp_path: Path) -> None:
     assert capture.failure is None
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("function", ["", "fn"])
+def test_help_of_a_script_is_shown(captured: Captured, function: str) -> None:
+    text = """
+        import argparse
+        import jax
+        parser = argparse.ArgumentParser(prog="train.py", description="Trains.")
+        parser.parse_args()
+        fn = jax.jit(lambda x: x)
+        fn(1.0)
+    """
+    capture = captured(text, function, argv=("--help",))
+    assert capture.failure is not None
+    assert capture.failure.details.splitlines()[:3] == ["usage: train.py [-h]", "", "Trains."]
+
+
 def test_no_call(captured: Captured) -> None:
     capture = captured("import jax\ndef fn(x):\n    return x\ndef other(x):\n    return x\n", "fn")
     assert capture.failure is not None
@@ -620,7 +636,8 @@ def test_a_script_of_a_cluster_runs_as_one_process(captured: Captured) -> None:
     assert capture.failure is None
     assert capture.stdout.splitlines() == ["devices 16"]
     assert capture.stderr == ""
-    assert any("jax.distributed.initialize was left out" in message.text for message in capture.messages)
+    said = [each for each in capture.messages if "jax.distributed.initialize(num_processes=4) was left" in each.text]
+    assert [each.level for each in said] == ["warning"]
 
 
 MESHES = """

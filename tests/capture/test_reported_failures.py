@@ -148,7 +148,7 @@ def leave():
 """
 
 
-@pytest.mark.parametrize("called", ["failing(0)", "runner.leave()"])
+@pytest.mark.parametrize("called", ["failing(0)", "runner.leave()", "json.loads('{')"])
 def test_frames_of_libraries_are_folded_around_the_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: str
 ) -> None:
@@ -156,16 +156,17 @@ def test_frames_of_libraries_are_folded_around_the_users(
     (tmp_path / "site-packages").mkdir()
     (tmp_path / "site-packages" / "runner.py").write_text(RUNNER)
     file = tmp_path / "script.py"
-    file.write_text(f"import runner\ndef main():\n    {called}\nrunner.call(main)\n")
+    file.write_text(f"import json, runner\ndef main():\n    {called}\nrunner.call(main)\n")
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
-    with pytest.raises((TypeError, SystemExit)) as caught:
+    with pytest.raises((TypeError, SystemExit, ValueError)) as caught:
         exec(compile(file.read_text(), str(file), "exec"), {"failing": failing})
     told = failures.describe(caught.value, "script").details.splitlines()
     shown = [line.strip() for line in told if line.startswith("  ") and "^" not in line]
     at = shown.index("runner.call(main)")
     assert shown[at + 1 : at + 4] == ["… 2 frames of runner", f'File "{file}", line 3, in main', called]
     assert not [line for line in told if "site-packages" in line]
-    assert told[-1].startswith(("TypeError: ", "SystemExit: 2"))
+    assert called[:4] != "json" or told[-2] == "  … 3 frames of Python"
+    assert told[-1].startswith(("TypeError: ", "SystemExit: 2", "json.decoder.JSONDecodeError: "))
 
 
 def test_hint_of_a_mesh_is_not_for_a_script_that_is_run() -> None:

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -187,8 +187,9 @@ def _story(error: BaseException) -> str:
         while len(exception.stack) > 1 and not is_users(exception.stack[-1].filename):
             exception.stack.pop()
     exception.stack[:0] = _outside(exception.stack)
+    has_users = any(is_users(frame.filename) for part in _chain(exception) for frame in part.stack)
     for part in _chain(exception):
-        part.stack = _folded(part.stack)
+        part.stack = _folded(part.stack, has_users=has_users)
         if notes := getattr(part, "__notes__", None):
             part.__notes__ = [note for note in notes if not str(note).startswith((*_JAX_NOTES, HINT))]
     text = re.sub(_CELLS_LINE, _with_cell, _without_internal_lines("".join(exception.format())))
@@ -358,11 +359,11 @@ def _chain(exception: traceback.TracebackException) -> Iterator[traceback.Traceb
 class _Folded(traceback.StackSummary):
     """A stack in which a run of internal frames, or of libraries' around the user's, prints as one line."""
 
+    folds: Callable[[str], bool]
+
     def format(self, **options: Any) -> list[str]:
         lines: list[str] = []
-        has_users = any(is_users(frame.filename) for frame in self)
-        folds = lambda frame: is_internal(frame.filename) or (has_users and is_library(frame.filename))  # noqa: E731
-        for is_hidden, frames in itertools.groupby(self, folds):
+        for is_hidden, frames in itertools.groupby(self, lambda frame: self.folds(frame.filename)):
             shown = traceback.StackSummary.from_list(frames)
             lines += _fold([each.filename for each in shown]) if is_hidden else shown.format(**options)
         return lines
@@ -370,12 +371,17 @@ class _Folded(traceback.StackSummary):
 
 def _fold(files: list[str]) -> list[str]:
     files = [file for file in files if not file.startswith((HERE, "<"))]
-    packages = ("JAX" if is_internal(file) else re.split(_PACKAGES, file)[-1].partition("/")[0] for file in files)
-    names = " and ".join(dict.fromkeys(name.removesuffix(".py") for name in packages))
+    names = " and ".join(dict.fromkeys(map(_package, files)))
     return [f"  … {len(files)} frame{'s' if len(files) > 1 else ''} of {names}\n"] if files else []
 
 
-def _folded(stack: traceback.StackSummary) -> traceback.StackSummary:
-    folded = _Folded()
-    folded.extend(stack)
+def _package(file: str) -> str:
+    if is_internal(file) or is_pythons_own(file):
+        return "JAX" if is_internal(file) else "Python"
+    return re.split(_PACKAGES, file)[-1].partition("/")[0].removesuffix(".py")
+
+
+def _folded(stack: traceback.StackSummary, *, has_users: bool = False) -> traceback.StackSummary:
+    folded = _Folded(stack)
+    folded.folds = (lambda file: not is_users(file)) if has_users else is_internal
     return folded
