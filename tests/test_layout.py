@@ -315,7 +315,7 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 19_220,
+    "inspector/capture": 19_235,
     "inspector/catalog": 490,
     "inspector/check": 250,
     "inspector/collectives": 2000,

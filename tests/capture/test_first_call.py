@@ -509,6 +509,13 @@ DRIVERS = """
         mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
         return step(jnp.ones((8, 64)))
 
+    def leaves(w):
+        step(w)
+        raise SystemExit(0)
+
+    def shows(w):
+        print(w.shape)
+
     def twice(w):
         return step(w) + jnp.sin(w) * 2 - jnp.tanh(w) + jnp.cos(w)
 
@@ -532,6 +539,7 @@ DRIVERS = """
         ("waits", "step"),
         pytest.param("sets", "step", marks=pytest.mark.once),
         pytest.param("initializes", "step", marks=pytest.mark.once),
+        pytest.param("leaves", "step", marks=pytest.mark.once),
         ("twice", "twice"),
     ],
 )
@@ -553,6 +561,10 @@ def test_what_a_function_raises_itself_is_told_as_it_is(captured: Captured) -> N
     assert capture.failure is not None
     assert "incompatible shapes for broadcasting" in capture.failure.message
     assert "During handling" not in (capture.failure.details or "")
+    capture = captured(DRIVERS.format(name="shows"), "shows", live=False)
+    assert capture.failure is not None
+    assert "shows returns nothing" in capture.failure.message
+    assert capture.failure.hint is None  # running the whole script would report no more
 
 
 TRANSFORMED = """

@@ -70,7 +70,7 @@ def record(
                 described, specs = values.describe(call), dict(request.shardings)
                 function, (args, kwargs) = with_shardings(found.function, (args, kwargs), call, described, specs)
                 call = callables.trace(function, args, kwargs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if callables.has_jit(found.function) or needed(error) is not None:
                 raise
             is_concrete = isinstance(error, callables.CONCRETE)

@@ -28,7 +28,7 @@ from ..patches import change_after_import, instead_of
 from ..tracing import hooks
 from ..tracing.recorder import Recorder
 from .resolve import NoProgramError, Resolved
-from .running import Capture, Runnable, functions_in, run
+from .running import Capture, Runnable, ends_well, functions_in, run
 
 if TYPE_CHECKING:
     from ..tracing.lowering import Lowering
@@ -358,14 +358,19 @@ class Costliest:
         if not is_complete((call.args, dict(call.kwargs))):
             raise why
         jax.clear_caches()  # else there is nothing to compile for what was called before
-        name = names_of(call.function)[0]
+        name = names_of(call.function)[0] or split_function(self.request.function)[1]
         said = f"{name} cannot be traced as one program ({type(why).__name__})"
         said = why.message.partition(",")[0] if isinstance(why, UsageError) else said
         text = f"{said}: this is the program in it that communicates or computes most"
+
+        def running() -> None:
+            with ends_well():
+                call.function(*call.args, **call.kwargs)
+
         try:
-            self._of(lambda: call.function(*call.args, **call.kwargs), why, text)
-        except (UsageError, jax.errors.UnexpectedTracerError):  # what was traced may have left tracers behind
-            raise why from None
+            self._of(running, why, text)
+        except (UsageError, jax.errors.UnexpectedTracerError) as error:  # what was traced may have left tracers behind
+            raise (error if isinstance(error, UsageError) and isinstance(why, UsageError) else why) from None
 
     def _waits(self, observer: _Observer, runner: int) -> None:
         """Capture the program that is being run and does not end, without running it."""

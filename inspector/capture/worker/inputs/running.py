@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -92,12 +93,20 @@ def run(program: Runnable, dotted: str) -> None:
 
     os._exit = exit_now
     try:
-        exec(compiled(program.text, program.file, dotted), vars(main))
+        with ends_well():
+            exec(compiled(program.text, program.file, dotted), vars(main))
+    finally:
+        os._exit = leave
+
+
+@contextmanager
+def ends_well() -> Iterator[None]:
+    """Go on behind a script, or a function of it, that ends with `sys.exit()`, as click's do."""
+    try:
+        yield
     except SystemExit as ending:
         if ending.code not in (None, 0):
             raise
-    finally:
-        os._exit = leave
 
 
 class _Notebook:
