@@ -336,6 +336,11 @@ def test_no_call(captured: Captured) -> None:
     capture = captured("import jax\ndef fn(x):\n    return x\ndef other(x):\n    return x\n", "fn")
     assert capture.failure is not None
     assert "ended without a call of fn" in capture.failure.message
+    for owner, kind in (("jax", "module jax"), ("fn", "PjitFunction")):
+        capture = captured("import jax\nfn = jax.jit(lambda x: x)\ndef g(x):\n    return fn(x)\ng(1.0)\n", f"{owner}.g")
+        assert capture.failure is not None
+        assert capture.failure.message.startswith(f"{kind} in ")
+        assert capture.failure.message.endswith(" has no 'g'")
     capture = captured("raise SystemExit('was run')\ndef step(x):\n    return x\n", "stepp")
     assert capture.failure is not None
     assert capture.failure.hint == "did you mean step?"

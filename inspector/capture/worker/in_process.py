@@ -22,7 +22,7 @@ from ..protocol.request import Request
 from .channel import Channel
 from .inputs import callables
 from .inputs.callables import Arguments
-from .inputs.resolve import Resolved
+from .inputs.resolve import NoProgramError, Resolved
 from .recording import record
 
 CACHE = "jax_enable_compilation_cache"
@@ -51,8 +51,11 @@ def record_call(
     if file is not None and (text := "".join(linecache.getlines(file))):
         channel.send(Script(file, text.encode()))
     request = Request(f"{file or module.__name__}:{name}", target="local", live=False, case=case)
-    with uncached():
-        record(request, Resolved(function, name, module, module), channel, workspace, given=arguments)
+    try:
+        with uncached():
+            record(request, Resolved(function, name, module, module), channel, workspace, given=arguments)
+    except NoProgramError as error:
+        raise error.why from None
     channel.send(End(channel.now()))
 
 

@@ -21,7 +21,7 @@ from ...protocol.events import Message
 from ...protocol.request import Request, UsageError, split_function
 from .. import failures
 from ..patches import change_after_import, instead_of
-from ..script_objects import variable
+from ..script_objects import attribute, variable
 from .resolve import NoProgramError, Resolved, did_you_mean, look_up
 from .running import CALLED, ENTERED, Capture, Runnable, called_class, functions_in, names_in, run
 
@@ -162,7 +162,9 @@ class FirstCall:
             main = vars(sys.modules["__main__"])
             return main.get(owner) is bound or any(owner == kind.__name__ for kind in type(bound).__mro__)
         _, qualified = names_of(function)
-        return owner in qualified.split(".")[:-1] or "." not in qualified
+        held = variable(sys.modules["__main__"], owner)
+        may_have_it = held is None or attribute(held, self.name) is not None
+        return owner in qualified.split(".")[:-1] or (may_have_it and "." not in qualified)
 
 
 def _wrapped_jit(function: Any) -> Any:

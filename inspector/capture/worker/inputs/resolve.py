@@ -118,7 +118,8 @@ def look_up(module: ModuleType, place: str, dotted: str) -> Resolved:
         try:
             value = getattr(owner, name)
         except AttributeError:
-            kind = f"class {owner.__name__}" if isinstance(owner, type) else type(owner).__name__
+            kind = "class" if isinstance(owner, type) else type(owner).__name__
+            kind += f" {owner.__name__}" if isinstance(owner, type | ModuleType) else ""
             where = place if owner is module else f"{kind} in {place}"
             hint = _local(name, owner, place) or _similar(name, owner) or _suggest(name, owner)
             raise UsageError(f"{where} has no {name!r}", hint) from None
