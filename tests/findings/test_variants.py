@@ -54,9 +54,13 @@ def _captured(file: str, function: str, target: str, live: bool) -> Capture:
     return last
 
 
-@cache
 def program_of(file: str, target: str = "cpu") -> Report:
     """The report on all of a file's functions."""
+    return _program_of(file, target)
+
+
+@cache  # of f(x) and f(x, "cpu") it would make two
+def _program_of(file: str, target: str) -> Report:
     return inspect(captured(file, "program", target=target))
 
 
