@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from ..report import Experiment, Report
 from .edited import captured_with
 from .lab import GRACE_S, MAX_AT_ONCE, MAX_TIMES
 from .measured import measured
-from .pricing import PricedRow, searched
+from .pricing import PricedCandidate, PricedChange, PricedRow, prices, searched
 from .spec_places import entries_in
 from .suspects import MAX_OF_ONE_PRICE, obstacle
 from .values import compared, for_numbers
@@ -31,9 +31,13 @@ from .written import fixes_of, titled
 MAX_COMPILED = 48
 """Assignments that are compiled, while there is time."""
 
-SEARCH_SHARE = 0.4
+PRICING_SHARE, SEARCH_SHARE = 0.1, 0.3
 WRITING_SHARE = 0.3
-"""Shares of the time: that which the search by price may take, and that which is left for edits."""
+"""Shares of the time: those that single changes and the search by price may take, and that which is left for edits."""
+
+MAX_SINGLE, SINGLE_SHARE = 6, 0.4
+"""Single changes that are compiled, as edits, which may request more than the change that they are written for; and the
+share of the time for compiling in which they are begun."""
 
 MAX_WAYS = 4
 """Ways to write an assignment that are compiled."""
@@ -68,7 +72,7 @@ class Suggestion(Record, frozen=True):
         """Requests in words: `x: P('data')`, or `constrain this to P('data') instead of P() (line 4)`."""
         if self.row is None:
             return ("today",)
-        constraints = (each for each in self.row.groups if each.changes[0].kind == "constraint")
+        constraints = (each for each in self.row.groups if each.changes[0].kind in ("constraint", "new"))
         requested = (each for each in self.row.changes if each.kind == "result" and (not each.tied or each.now))
         return (
             *(f"{name}: {spec}" for name, spec in self.arguments.items()),
@@ -119,12 +123,20 @@ def suggested(
     report = inspect(capture)
     tell("searching by price")
     kept = weights_of(report.program) if "params" in keep else frozenset()
+    single = prices(report.program, request.python, seconds * PRICING_SHARE).candidates
     found = searched(report.program, request.python, seconds * SEARCH_SHARE, kept)
     candidates = _in_turns([row for row in found.rows if row.changes])[:MAX_COMPILED]
-    trials = _Trials(report, request, tell)
+    trials = _Trials(report, request, kept, tell)
     soon = end - seconds * WRITING_SHARE
+    with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
+        ways = {edits: each for each in single for edits in trials.first_way(each)}
+        few = itertools.islice(ways.items(), MAX_SINGLE)
+        until = time.monotonic() + SINGLE_SHARE * (soon - time.monotonic())
+        rows = [trials.today, *filter(None, pool.map(lambda way: trials.single(way[0], way[1], until), few))]
+    known = [row.arguments for row in rows]
     with ThreadPoolExecutor(at_once) as pool:
-        rows = [trials.today, *filter(None, pool.map(lambda row: trials.tried(row, capture_it, soon), candidates))]
+        more = filter(None, pool.map(lambda row: trials.tried(row, capture_it, soon), candidates))
+        rows += [row for row in more if row.arguments not in known or not row.arguments]
     first = sorted(_ranked(rows, trials.today.memory), key=lambda row: not row.is_best)
     with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
         rows = list(pool.map(lambda row: trials.written(row, end), first))
@@ -151,8 +163,8 @@ def _ranked(rows: list[Suggestion], memory: int) -> list[Suggestion]:
 class _Trials:
     """Compiles assignments of one program."""
 
-    def __init__(self, report: Report, request: Request, tell: Callable[[str], None]) -> None:
-        self._report, self._tell = report, tell
+    def __init__(self, report: Report, request: Request, kept: Collection[str], tell: Callable[[str], None]) -> None:
+        self._report, self._kept, self._tell = report, kept, tell
         self._request = for_numbers(replace(request, program=report.capture.chosen))
         self._before = measured(report)
         self._here = Semaphore(MAX_AT_ONCE)
@@ -171,6 +183,29 @@ class _Trials:
             return self._outcome(row, capture_it(replace(self._request, shardings=row.shardings, timeout=left)))
         except TimeoutError:
             return None
+
+    def first_way(self, candidate: PricedCandidate) -> list[Edits]:
+        """The first way to write a change, if there is one."""
+        fixes = (fix.edits for fix in fixes_of(self._report, candidate) if fix.edits)
+        return [each for each in fixes if not obstacle(self._report, each)][:1]
+
+    def single(self, edits: Edits, candidate: PricedCandidate, end: float) -> Suggestion | None:
+        """Compile a change as it is written: with all arguments that get another spec by it."""
+        if time.monotonic() > end:
+            return None
+        self._tell(f"writing {titled(candidate)}")
+        request = replace(self._request, timeout=max(self._least, end - time.monotonic()))
+        changed = captured_with(self._report.program, request, edits)
+        before = {each.path: each.spec for each in self._report.capture.arguments}
+        now = () if changed is None else ((each.path, each.spec) for each in changed.arguments)
+        changes = tuple(
+            PricedChange("argument", path, spec, before[path], True)
+            for path, spec in now
+            if path in before and entries_in(spec or "P()") != entries_in(before[path] or "P()")
+        )
+        if any(each.name in self._kept for each in changes):
+            return None
+        return self._outcome(PricedRow(changes or candidate.changes, candidate.price, 0.0), changed, edits)
 
     def _outcome(self, row: PricedRow, changed: Capture | None, edits: Edits = ()) -> Suggestion | None:
         if changed is None or changed.failure is not None:
