@@ -326,7 +326,7 @@ CEILINGS = {
     "inspector/diff": 1400,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 2865,
+    "inspector/experiments": 2900,
     "inspector/findings": 8515,
     "inspector/ir": 1906,
     "inspector/render": 8755,
