@@ -137,6 +137,16 @@ class Capture:
     damage: str | None = None
     foreign: bool = field(default=False, compare=False)
 
+    @property
+    def function_name(self) -> str:
+        """The last part of the captured function's name; empty where that is not known."""
+        return "" if self.subject is None else self.subject.function.rpartition(".")[-1]
+
+    @property
+    def earlier_arguments(self) -> tuple[OtherResult, ...]:
+        """The arguments that earlier programs of the function have received."""
+        return tuple(each for each in self.other_results if each.is_argument and each.program == self.function_name)
+
     def stage(self, name: str) -> Stage | None:
         """The stage of that name, if it was reached."""
         return next((stage for stage in self.stages if stage.name == name), None)

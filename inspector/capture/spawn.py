@@ -158,7 +158,7 @@ def _captures(
             WARMTH.enabled = False
             continue
         if attempt.wanted is None:
-            if avoided is not None and _is_of_one_type(latest.failure, avoided.failure):
+            if avoided is not None and _raises_as(latest, avoided):
                 yield avoided
             return
         failed[devices] = latest
@@ -169,8 +169,8 @@ def _captures(
         devices = attempt.wanted
 
 
-def _is_of_one_type(*failures: Failure | None) -> bool:
-    return None not in failures and len({each.type for each in failures if each is not None}) == 1
+def _raises_as(one: Capture, other: Capture) -> bool:
+    return one.failure is not None and other.failure is not None and one.failure.type == other.failure.type
 
 
 def _saying_what_it_avoids(capture: Capture, avoided: Capture) -> Capture:

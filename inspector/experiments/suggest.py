@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -129,10 +129,9 @@ def suggested(
     trials = _Trials(report, request, kept, tell)
     soon = end - seconds * WRITING_SHARE
     with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
-        ways = {edits: each for each in single for edits in trials.first_way(each)}
-        few = itertools.islice(ways.items(), MAX_SINGLE)
+        few = trials.ways_of(single)
         until = time.monotonic() + SINGLE_SHARE * (soon - time.monotonic())
-        rows = [trials.today, *filter(None, pool.map(lambda way: trials.single(way[0], way[1], until), few))]
+        rows = [trials.today, *filter(None, pool.map(lambda way: trials.single(way[0], way[1], until), few.items()))]
     known = [row.arguments for row in rows]
     with ThreadPoolExecutor(at_once) as pool:
         more = filter(None, pool.map(lambda row: trials.tried(row, capture_it, soon), candidates))
@@ -184,18 +183,23 @@ class _Trials:
         except TimeoutError:
             return None
 
-    def first_way(self, candidate: PricedCandidate) -> list[Edits]:
-        """The first way to write a change, if there is one."""
-        fixes = (fix.edits for fix in fixes_of(self._report, candidate) if fix.edits)
-        return [each for each in fixes if not obstacle(self._report, each)][:1]
+    def ways_of(self, candidates: Iterable[PricedCandidate]) -> dict[Edits, PricedCandidate]:
+        """The first ways to write the first changes that can be written."""
+        found: dict[Edits, PricedCandidate] = {}
+        for each in candidates:
+            ways = (fix.edits for fix in fixes_of(self._report, each) if fix.edits)
+            first = next((edits for edits in ways if not obstacle(self._report, edits)), None)
+            if first is not None:
+                found.setdefault(first, each)
+            if len(found) == MAX_SINGLE:
+                break
+        return found
 
     def single(self, edits: Edits, candidate: PricedCandidate, end: float) -> Suggestion | None:
         """Compile a change as it is written: with all arguments that get another spec by it."""
         if time.monotonic() > end:
             return None
-        self._tell(f"writing {titled(candidate)}")
-        request = replace(self._request, timeout=max(self._least, end - time.monotonic()))
-        changed = captured_with(self._report.program, request, edits)
+        changed = self._captured([candidate], edits, end)
         before = {each.path: each.spec for each in self._report.capture.arguments}
         now = () if changed is None else ((each.path, each.spec) for each in changed.arguments)
         changes = tuple(
@@ -237,19 +241,21 @@ class _Trials:
         """Write an assignment into copies of the source, until one has its arguments and is wanted."""
         wanted = {each.name: entries_in(each.spec or "P()") for each in row.changes if each.kind == "argument"}
         for edits in itertools.islice(self._ways(row), MAX_WAYS):
-            left = end - time.monotonic()
-            if left <= 0:
+            if time.monotonic() >= end:
                 break
-            with self._here:
-                self._tell(f"writing {', '.join(titled(each) for each in row.groups[:2])}")
-                request = replace(self._request, timeout=max(self._least, left))
-                changed = captured_with(self._report.program, request, edits)
+            changed = self._captured(row.groups, edits, end)
             specs = () if changed is None else ((each.path, each.spec) for each in changed.arguments)
             if wanted.items() <= {path: entries_in(spec or "P()") for path, spec in specs if path in wanted}.items():
                 found = self._outcome(row, changed, edits)
                 if found is not None and is_wanted(found):
                     return found
         return None
+
+    def _captured(self, changes: Sequence[PricedCandidate], edits: Edits, end: float) -> Capture | None:
+        with self._here:
+            self._tell(f"writing {', '.join(titled(each) for each in changes[:2])}")
+            request = replace(self._request, timeout=max(self._least, end - time.monotonic()))
+            return captured_with(self._report.program, request, edits)
 
     def _ways(self, row: PricedRow) -> Iterator[Edits]:
         """The ways to write an assignment: those of each group of its changes together."""

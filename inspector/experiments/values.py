@@ -64,9 +64,14 @@ def _worst(pairs: Iterable[tuple[OutputSummary, OutputSummary, float]]) -> Value
 
 def _relative(one: OutputSummary, other: OutputSummary) -> float:
     """The distance of two arrays, by the norm of the first."""
-    if one.projections is None or other.projections is None or not one.projections[0]:
-        return 0.0
-    return max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True)) / one.projections[0]
+    apart = _apart(one, other)
+    return 0.0 if not apart or not one.projections or not one.projections[0] else apart / one.projections[0]
+
+
+def _apart(one: OutputSummary, other: OutputSummary) -> float | None:
+    if one.projections is None or other.projections is None:
+        return None
+    return max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
 
 
 def for_numbers(request: Request, *, gentle: bool = False) -> Request:
@@ -96,9 +101,9 @@ def _of_one(one: OutputSummary, other: OutputSummary, rounding: float) -> Values
 def distance(one: OutputSummary, other: OutputSummary, least: float = 0.0) -> float | None:
     """The distance of two arrays of one shape, as a multiple of what rounding explains in the coarser of their types,
     or by so much at `least`; None where it is not known."""
-    if one.projections is None or other.projections is None:
+    apart = _apart(one, other)
+    if apart is None or one.projections is None or other.projections is None:
         return None
-    apart = max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
     rounding = [ROUNDING.get(jax_type(each.type).dtype, 0.0) for each in (one, other)]
     if one.non_finite != other.non_finite or (apart and not all(rounding)):
         return math.inf

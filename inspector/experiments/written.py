@@ -332,7 +332,7 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
                     calls.setdefault(given.id, {}).setdefault(ast.unparse(operand), []).append(given)
         taken = {
             inner.id
-            for node in nodes_of(program, file)
+            for node in (nodes_of(program, file) if calls else ())
             if isinstance(node, ast.keyword) and node.arg == "in_shardings"
             for inner in ast.walk(node.value)
             if isinstance(inner, ast.Name)

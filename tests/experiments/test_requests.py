@@ -18,7 +18,7 @@ from shardscope.inspector.experiments.suggest import suggested
 from shardscope.inspector.experiments.values import ROUNDING, compared
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.suggestions import suggestions_json_schema, suggestions_to_json
-from shardscope.inspector.report import Finding, Report
+from shardscope.inspector.report import Experiment, Finding, Report
 from shardscope.inspector.report.edits import edited
 
 from tests.experiments import programs
@@ -67,6 +67,14 @@ def first_fix(report: Report) -> Finding:
     assert found.severity == "warning", [(each.rule, each.message, each.fixes) for each in report.findings]
     assert found.fixes[0].helps
     return found
+
+
+def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experiment]:
+    before, request = report_of(tmp_path, text)
+    found = first_fix(tried(before, request, seconds=300))
+    done = found.fixes[0].experiment
+    assert done is not None
+    return before, found, done
 
 
 @pytest.mark.parametrize(
@@ -479,10 +487,7 @@ def test_what_a_constraint_gathers_is_cast_before(tmp_path: Path, *, is_mapped: 
 @pytest.mark.once
 def test_settings_of_specs_are_changed(tmp_path: Path) -> None:
     """The axis that splits nothing splits the batch: a device has half of the products."""
-    before, request = report_of(tmp_path, programs.SETTINGS)
-    found = first_fix(tried(before, request, seconds=300))
-    done = found.fixes[0].experiment
-    assert done is not None
+    before, found, done = first_experiment(tmp_path, programs.SETTINGS)
     (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
     assert "batch_axes: tuple = ('data', 'model')" in changed.decode()
     assert ((done.before.flops or 0), done.values in ("equal", "close")) == (2 * (done.after.flops or 1), True)
@@ -491,10 +496,7 @@ def test_settings_of_specs_are_changed(tmp_path: Path) -> None:
 @pytest.mark.once
 def test_axes_that_an_operand_has_are_added_to_the_result(tmp_path: Path) -> None:
     """To both results at once: attention needs its operands alike."""
-    before, request = report_of(tmp_path, programs.EXPLICIT_HEADS)
-    found = first_fix(tried(before, request, seconds=300))
-    done = found.fixes[0].experiment
-    assert done is not None
+    before, found, done = first_experiment(tmp_path, programs.EXPLICIT_HEADS)
     assert len(found.fixes[0].edits) == 2
     assert {edit.text for edit in found.fixes[0].edits} == {"P('data', None, 'model', None)"}
     assert ((done.before.flops or 0) / (done.after.flops or 1), done.values in ("equal", "close")) == (2, True)

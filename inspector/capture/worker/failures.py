@@ -152,8 +152,12 @@ def frames_of(error: BaseException) -> traceback.StackSummary:
 
 def _outside(frames: traceback.StackSummary) -> list[traceback.FrameSummary]:
     """The user's frames around a traceback without one: those of the call in whose place something else is called."""
-    is_users = lambda frame: not is_internal(frame.filename) and not is_pythons_own(frame.filename)  # noqa: E731
-    return [] if any(map(is_users, frames)) else [*filter(is_users, traceback.extract_stack())]
+    return [] if any(map(_is_others, frames)) else [*filter(_is_others, traceback.extract_stack())]
+
+
+def _is_others(frame: traceback.FrameSummary) -> bool:
+    """Return whether a frame is neither JAX's, nor Python's, nor shardscope's."""
+    return not is_internal(frame.filename) and not is_pythons_own(frame.filename)
 
 
 def notes_of(error: BaseException) -> list[str]:
@@ -220,7 +224,7 @@ def user_stack(error: BaseException) -> tuple[StackFrame, ...]:
 
 def users_of(frames: traceback.StackSummary) -> list[StackFrame]:
     """The user's frames among those of a stack, innermost first."""
-    users = [f for f in reversed(frames) if not is_internal(f.filename) and not is_pythons_own(f.filename)]
+    users = [*filter(_is_others, reversed(frames))]
     return [
         StackFrame(f.filename, f.name, f.lineno or 0, f.end_lineno or 0, f.colno or 0, f.end_colno or 0)
         for f in users[:MAX_FRAMES]

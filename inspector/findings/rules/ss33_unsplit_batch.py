@@ -114,11 +114,9 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
         how = f"not split over {axis} by rows" if any(map(_is_split, values)) else "whole on every device"
     message = f"{names}{divides} {verb} {how}"
     also = tuple(dict.fromkeys((*_first_axes(first), axis)))
-    fix = "place it as {}, by jax.device_put or jit's in_shardings"
-    if state == "held" and not _is_split(first):
-        fix = fix.format(sharding_words(report, _split_spec(first, axis, size)))
-    else:
-        fix = fix.format(sharding_words(report, f"P({axes_text(also)})"))
+    is_whole = state == "held" and not _is_split(first)
+    spec = _split_spec(first, axis, size) if is_whole else f"P({axes_text(also)})"
+    fix = f"place it as {sharding_words(report, spec)}, by jax.device_put or jit's in_shardings"
     if divides:
         fix = f"make it {-(-rows // size) * size} rows, or {rows // size * size}, and {fix}"
     inputs = [each for each in report.shardings if each.role == "shard_map input" and each.value == first.value]

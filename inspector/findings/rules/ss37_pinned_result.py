@@ -31,10 +31,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _first_call(report: Report) -> dict[str, str]:
     """The specs of the arguments that an earlier program of the function has received sharded, by their paths."""
-    subject = report.capture.subject
-    function = "" if subject is None else subject.function.rpartition(".")[-1]
-    others = (each for each in report.capture.other_results if each.is_argument and each.program == function)
-    return {each.path: each.spec for each in others if "'" in each.spec}
+    return {each.path: each.spec for each in report.capture.earlier_arguments if "'" in each.spec}
 
 
 def _only_reshards(report: Report) -> bool:

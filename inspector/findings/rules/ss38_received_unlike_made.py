@@ -20,10 +20,8 @@ Pair = tuple[ShardedValue, OtherResult, str]
 
 def check(report: Report) -> Iterator[Finding]:
     """The arguments received whole, and those that were made whole."""
-    subject = report.capture.subject
-    function = "" if subject is None else subject.function.rpartition(".")[-1]
-    others = report.capture.other_results
-    made = [each for each in others if not each.is_argument and each.program != function]
+    function = report.capture.function_name
+    made = [each for each in report.capture.other_results if not each.is_argument and each.program != function]
     arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
     inputs = [Leaf(each.name, each.type) for each in arguments]
     makers: dict[str, list[Pair]] = {}
@@ -43,7 +41,7 @@ def check(report: Report) -> Iterator[Finding]:
         elif split and not is_split:
             received.append(split[-1])
     known = {pair[0].name for pair in whole}
-    before = {each.path for each in others if each.is_argument and each.program == function and not _is_split(each)}
+    before = {each.path for each in report.capture.earlier_arguments if not _is_split(each)}
     whole += [
         _first_call(each, function) for each in _unsharded_at_first(report, arguments, before) if each.name not in known
     ]
