@@ -23,7 +23,6 @@ from parse import peak_memory
 from parsing.ladder import ladder, repeated_hlo
 from shardscope.inspector.catalog.spellings import HLO_OPCODES
 from shardscope.inspector.diff.diff import diff
-from shardscope.inspector.diff.surroundings import around
 from shardscope.inspector.load import load
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.headline import headline
@@ -80,7 +79,7 @@ def compare(one: Path, other: Path) -> str:
 def compare_and_look(one: Path, other: Path) -> str:
     """diff, and the text around the largest change"""
     found = diff(inspect(load(str(one))), inspect(load(str(other))))
-    return str(len(around(found, found.changes[0])))
+    return str(len(found.around(found.changes[0])))
 
 
 METHODS: dict[str, Callable[[Path, Path], str]] = {

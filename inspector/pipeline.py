@@ -27,10 +27,12 @@ from .ir.derived import derived
 from .ir.program import Program
 from .ir.stage import ParsedStage
 from .report import Collective, Report, StageSummary
+from .report.changes import PassChange
 from .report.cost import FunctionCost
 from .report.links import LinkedPart
 from .report.on_demand import OnDemand, Torus
 from .report.policy import EVERYTHING, Policy
+from .report.stage_summary import summarize
 from .report.timeline import Timeline
 from .selection.message_places import placed_messages
 from .shardings.collective_causes import causes_of
@@ -95,6 +97,14 @@ def _torus(program: Program) -> Torus | None:
     return Torus(machine.shape, machine.closed, machine.devices)
 
 
+def _pass_changes(program: Program) -> tuple[PassChange, ...]:
+    if not program.capture.passes:  # few captures have any, and what compares programs takes long to import
+        return ()
+    from .diff.passes import pass_changes
+
+    return pass_changes(program)
+
+
 def first_look(program: Program) -> Report:
     """Return what is known of a large program at once: shardings of its arguments, outputs and constraints."""
     return Report(
@@ -124,6 +134,7 @@ def on_demand(program: Program) -> OnDemand:
         alive_at_peak=partial(alive_at_peak, program),
         timeline=partial(timeline, program),
         torus=partial(_torus, program),
+        pass_changes=partial(_pass_changes, program),
     )
 
 
@@ -194,22 +205,3 @@ def stage_summaries(program: Program) -> tuple[StageSummary, ...]:
 def _summary(stage: ParsedStage, context: AnalysisContext) -> StageSummary:
     kinds = Counter(each.kind for each in collectives_in_context(stage, context))
     return replace(summarize(stage), collective_counts=dict(sorted(kinds.items())))
-
-
-@derived
-def summarize(stage: ParsedStage) -> StageSummary:
-    """Size, distribution of operations, and what could not be read."""
-    data = stage.text.data
-    opcodes: Counter[str] = Counter()
-    for module in stage.modules.values():
-        opcodes.update(module.opcode_counts())
-    return StageSummary(
-        name=stage.name,
-        dialect=stage.dialect,
-        bytes=len(data),
-        lines=data.count(b"\n") + (not data.endswith(b"\n")),
-        instructions=sum(opcodes.values()),
-        opcodes=dict(sorted(opcodes.items(), key=lambda item: (-item[1], item[0]))),
-        seconds=stage.stage.seconds,
-        problems=stage.problems,
-    )

@@ -14,15 +14,13 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from ..inspector.capture.model import CaptureError
-from ..inspector.diff.nodes import Facing
-from ..inspector.diff.surroundings import around
 from ..inspector.ir.languages import LANGUAGES
 from ..inspector.render.diff_words import SIGNS
 from ..inspector.render.headline import headline
 from ..inspector.render.printable import printable
 from ..inspector.render.table import Column, Table, plain_text
 from ..inspector.render.tables.comparison import screen_tables
-from ..inspector.report.changes import Change, ChangeKind, Diff
+from ..inspector.report.changes import Change, ChangeKind, Diff, Facing
 from ..inspector.units import plural
 from .drawn_text import Mark, of_dialect
 from .key_footer import KeyFooter
@@ -140,7 +138,7 @@ class DiffScreen(PromptedScreen):
     @work(thread=True, exclusive=True, description="looking around a change")
     def _look(self, change: Change) -> None:
         worker = get_current_worker()
-        facings = around(self._found, change)
+        facings = self._found.around(change)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._show, change, facings)
 

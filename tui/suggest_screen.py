@@ -14,11 +14,12 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from ..inspector.capture.protocol.request import Request
-from ..inspector.experiments.suggest import Suggestion, Suggestions, suggested
+from ..inspector.experiments.suggest import suggested
 from ..inspector.render.table import Table, plain_text
 from ..inspector.render.tables.suggestions import suggestions
 from ..inspector.report import Fix, Report
 from ..inspector.report.edits import diff_of
+from ..inspector.report.suggestions import Suggestion, Suggestions
 from .entry_details import detail_lines
 from .key_footer import KeyFooter
 from .painted import columns_of, data, rows_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 
 from ..report import Report
 from ..report.changes import (
@@ -21,6 +22,7 @@ from .keys import FINDING_RULES, intermediate_changes
 from .outline import common_stages, outline
 from .pairing import pair_up
 from .regrouping import Regrouping
+from .surroundings import around
 from .values import compare_values
 
 
@@ -43,7 +45,6 @@ def compare_outlines(before: Fingerprint, after: Fingerprint) -> Diff:
         after=after,
         changes=tuple(sorted(map(_change, changed), key=lambda change: -abs(change.wire_bytes or 0))),
         same=sum(pair.count for pair in same),
-        unmistakable=tuple(_unmistakable(same, before, after)),
         borders=tuple(_border_changes(before.borders, after.borders)),
         insides=intermediate_changes(before.insides, after.insides),
         findings=tuple(pair for pair in findings if pair.before is None or pair.after is None),
@@ -51,6 +52,7 @@ def compare_outlines(before: Fingerprint, after: Fingerprint) -> Diff:
         costs=tuple(amount for amount in _amounts(before.costs, after.costs) if _is_worth_telling(amount)),
         opcodes=_amounts(before.opcodes, after.opcodes, missing=0),
         values=compare_values(before.execution, after.execution),
+        around=partial(around, (before, after), tuple(_unmistakable(same, before, after))),
     )
 
 

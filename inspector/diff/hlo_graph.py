@@ -9,7 +9,8 @@ from ...parsers.errors import ParseError
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.computation import Computation
 from ...parsers.hlo.uses import Uses
-from .nodes import Graph, Node
+from ..report.changes import Node
+from .nodes import Graph
 
 UNREAD = frozenset(("metadata", "backend_config", "channel_id", "frontend_attributes", "use_global_device_ids"))
 """Attributes that a line is shown without."""

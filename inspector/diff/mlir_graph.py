@@ -10,7 +10,8 @@ from functools import cached_property
 from ...parsers.errors import readable
 from ...parsers.mlir import Block, MlirModule, Operation
 from ..ir.types import array_type
-from .nodes import Graph, Node
+from ..report.changes import Node
+from .nodes import Graph
 
 UNREAD = frozenset(("channel_handle", "mhlo.frontend_attributes", "use_global_device_ids"))
 """Attributes that a line is shown without: they number, or say how the backend goes about it."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -19,29 +18,11 @@ from ...parsers.errors import readable
 from ...parsers.hlo import Instruction
 from ...parsers.mlir import Operation
 from ...parsers.record import Record
-from ...parsers.source import Span
 from ..ir.def_use import DefUse, near
+from ..report.changes import Facing, Node
 from ..units import grouped
 
 O = TypeVar("O", Instruction, Operation)  # noqa: E741
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """An operation. `name` is that of its result, `operands` those of what it takes, as far as they have names.
-
-    `does` is what it does to whatever it takes: no names, numbers and positions in it; `attributes` are the parts of
-    that by name. `line` is what one reads.
-    """
-
-    name: str
-    opcode: str
-    operands: tuple[str, ...]
-    span: Span
-    type: str
-    does: Hashable = field(repr=False)
-    attributes: Mapping[str, str] = field(hash=False, compare=False, repr=False)
-    line: str = field(compare=False, repr=False)
 
 
 class Graph(Record, Generic[O], frozen=True, eq=False):
@@ -88,14 +69,6 @@ def in_text_order(nodes: Collection[Node]) -> list[Node]:
 
 ALIKE = 0.6
 """The part of what is compared that has to agree for two operations to be taken for one."""
-
-
-class Facing(Record, frozen=True):
-    """An operation on each side, or on one alone; `same` where they do the same with the same operands' types."""
-
-    before: Node | None
-    after: Node | None
-    same: bool = False
 
 
 def facings(

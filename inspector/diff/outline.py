@@ -12,7 +12,6 @@ from ..collectives.stage import collectives_of
 from ..ir.name_scopes import last_components
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
-from ..pipeline import summarize
 from ..report import Collective, Report, ShardedValue
 from ..report.changes import (
     BoundarySharding,
@@ -23,6 +22,7 @@ from ..report.changes import (
     Transfer,
 )
 from ..report.spelled import argument_of, types_text
+from ..report.stage_summary import summarize
 from .keys import Lines, finding_keys, intermediate_shardings
 
 COMPARABLE = tuple(name for name, kind in reversed(STAGES.items()) if kind.dialect != "jaxpr")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...parsers.source import Span
-from ..report.changes import Change, Diff, Fingerprint, Transfer
+from ..report.changes import Change, Facing, Fingerprint, Node, Transfer
 from . import hlo_graph, mlir_graph
-from .nodes import AnyGraph, Facing, Node, facings, in_text_order
+from .nodes import AnyGraph, facings, in_text_order
 
 STEPS = 3
 """Steps around a collective that are shown."""
@@ -19,18 +19,20 @@ LANDMARKS = 40
 """Collectives that both sides have, by which the place of one is found that only one side has."""
 
 
-def around(found: Diff, change: Change) -> tuple[Facing, ...]:
+def around(
+    sides: tuple[Fingerprint, Fingerprint], same: Sequence[tuple[Transfer, Transfer]], change: Change
+) -> tuple[Facing, ...]:
     """Return the text around a change on both sides; empty where a side has no text, such as a golden.
 
-    Around one that is on one side only the other side is found through the nearest collective that is the same.
+    Around one that is on one side only the other side is found through the nearest collective that is the `same`.
     """
-    before, after = _placed(found.before, change.before), _placed(found.after, change.after)
+    before, after = _placed(sides[0], change.before), _placed(sides[1], change.after)
     if before is not None and after is not None:
         return surroundings(*before, *after)
     if before is not None:
-        turned = _anchored(*before, [(other, one) for one, other in _landmarks(found, before[1], 0)], found.after)
+        turned = _anchored(*before, [(other, one) for one, other in _landmarks(same, before[1], 0)], sides[1])
         return tuple(Facing(each.after, each.before, each.same) for each in turned)
-    return () if after is None else _anchored(*after, _landmarks(found, after[1], 1), found.before)
+    return () if after is None else _anchored(*after, _landmarks(same, after[1], 1), sides[0])
 
 
 def surroundings(before_graph: AnyGraph, before: Node, after_graph: AnyGraph, after: Node) -> tuple[Facing, ...]:
@@ -55,8 +57,8 @@ def _graph(side: Fingerprint, span: Span) -> AnyGraph | None:
     return None if side.text.mlir is None else mlir_graph.graph_around(side.text.mlir, span.start)
 
 
-def _landmarks(found: Diff, start: Node, side: int) -> list[tuple[Span, Span]]:
-    placed = [(one.span, other.span) for one, other in found.unmistakable]
+def _landmarks(same: Sequence[tuple[Transfer, Transfer]], start: Node, side: int) -> list[tuple[Span, Span]]:
+    placed = [(one.span, other.span) for one, other in same]
     known = [(one, other) for one, other in placed if one is not None and other is not None]
     known.sort(key=lambda pair: abs(pair[side].start - start.span.start))
     return known[:LANDMARKS]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..capture.model import Execution, OutputSummary
-from ..experiments.values import distance
 from ..ir.types import jax_type
 from ..report.changes import OutputChange, ValueComparison
+from ..values.distances import distance
 
 
 def compare_values(before: Execution | None, after: Execution | None) -> ValueComparison | None:

@@ -20,6 +20,7 @@ from ..findings.settled import settled
 from ..pipeline import inspect
 from ..report import ComparedBy, Elsewhere, Experiment, Finding, Fix, Report
 from ..report.policy import EVERYTHING, Policy
+from ..values.distances import ROUNDING
 from .edited import captured_with, devices_of
 from .elsewhere import elsewhere
 from .measured import measured
@@ -27,7 +28,7 @@ from .pricing import Prices, prices
 from .rewrites import rewrites
 from .suspects import RULE, obstacle, with_suspects
 from .switches import draws_others
-from .values import ROUNDING, Comparison, compared, evaluated_results, for_numbers, is_finite
+from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
 from .verdict import Side, judged
 from .written import with_true_title
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 from threading import Semaphore
 
-from ...parsers.record import Record
 from ..capture.model import Capture, Execution
 from ..capture.protocol.request import Request
 from ..capture.spawn import last_capture
@@ -19,6 +18,7 @@ from ..communication.weights import weights_of
 from ..findings.fixes.edits import Edits, overlap, together
 from ..pipeline import inspect
 from ..report import Experiment, Report
+from ..report.suggestions import Suggestion, Suggestions
 from .edited import captured_with
 from .lab import GRACE_S, MAX_AT_ONCE, MAX_TIMES
 from .measured import measured
@@ -43,66 +43,8 @@ MAX_WAYS = 4
 """Ways to write an assignment that are compiled."""
 
 
-class Suggestion(Record, frozen=True):
-    """An assignment: what is requested otherwise, and what was measured. Today's requests nothing else.
-
-    `edits` make the same requests in the source, which was compiled; empty where no edit is known to. `is_best` is set
-    where no other row is both faster and takes less memory.
-    """
-
-    experiment: Experiment
+class _Assignment(Suggestion, frozen=True):
     row: PricedRow | None = None
-    edits: Edits = ()
-    is_best: bool = False
-
-    @property
-    def arguments(self) -> dict[str, str]:
-        """The paths of the arguments that get another spec, with that."""
-        changes = () if self.row is None else self.row.changes
-        return {each.name: each.spec for each in changes if each.kind == "argument" and each.spec is not None}
-
-    @property
-    def results(self) -> dict[str, str]:
-        """The paths of the results that get another spec, with that: also those that are next values of arguments."""
-        changes = () if self.row is None else self.row.changes
-        return {each.name: each.spec for each in changes if each.kind == "result" and each.spec is not None}
-
-    @property
-    def titles(self) -> tuple[str, ...]:
-        """Requests in words: `x: P('data')`, or `constrain this to P('data') instead of P() (line 4)`."""
-        if self.row is None:
-            return ("today",)
-        constraints = (each for each in self.row.groups if each.changes[0].kind in ("constraint", "new"))
-        requested = (each for each in self.row.changes if each.kind == "result" and (not each.tied or each.now))
-        return (
-            *(f"{name}: {spec}" for name, spec in self.arguments.items()),
-            *(
-                f"{titled(each)} (line {each.changes[0].stack[0].line})"
-                for each in constraints
-                if each.changes[0].stack
-            ),
-            *(f"{each.name}: {each.spec}" for each in requested),
-        )
-
-    @property
-    def cost(self) -> float:
-        """Seconds of a step on the target; without one, bytes that a device sends."""
-        after = self.experiment.after
-        return float((after.seconds if after.seconds is not None else after.bytes) or 0.0)
-
-    @property
-    def memory(self) -> int:
-        """Peak memory of a device."""
-        return self.experiment.after.memory or 0
-
-
-class Suggestions(Record, frozen=True):
-    """The rows, the cheapest first and today's among them, and how many assignments there are."""
-
-    report: Report
-    rows: tuple[Suggestion, ...]
-    size: int
-    priced: int
 
 
 def suggested(
@@ -153,7 +95,7 @@ def _in_turns(rows: list[PricedRow]) -> list[PricedRow]:
     return [row for _, row in sorted(zip(turns, rows, strict=True), key=lambda each: each[0] // MAX_OF_ONE_PRICE)]
 
 
-def _ranked(rows: list[Suggestion], memory: int) -> list[Suggestion]:
+def _ranked(rows: list[_Assignment], memory: int) -> list[_Assignment]:
     """The rows by cost, those that need more memory last."""
     ranked = [replace(row, is_best=not any(_is_better(other, row) for other in rows)) for row in rows]
     return sorted(ranked, key=lambda row: (row.memory > memory * 1.002, row.cost, row.memory))
@@ -168,9 +110,9 @@ class _Trials:
         self._before = measured(report)
         self._here = Semaphore(MAX_AT_ONCE)
         self._least = GRACE_S + MAX_TIMES * sum(report.capture.timings.values())
-        self.today = Suggestion(Experiment("tried", before=self._before, after=self._before, values="equal"))
+        self.today = _Assignment(Experiment("tried", before=self._before, after=self._before, values="equal"))
 
-    def tried(self, row: PricedRow, capture_it: Callable[[Request], Capture], end: float) -> Suggestion | None:
+    def tried(self, row: PricedRow, capture_it: Callable[[Request], Capture], end: float) -> _Assignment | None:
         """Compile an assignment; None where the time is up, or it is not to be shown."""
         if row.shardings is None:
             return self._with_edits(row, end, lambda found: True)
@@ -195,7 +137,7 @@ class _Trials:
                 break
         return found
 
-    def single(self, edits: Edits, candidate: PricedCandidate, end: float) -> Suggestion | None:
+    def single(self, edits: Edits, candidate: PricedCandidate, end: float) -> _Assignment | None:
         """Compile a change as it is written: with all arguments that get another spec by it."""
         if time.monotonic() > end:
             return None
@@ -211,20 +153,20 @@ class _Trials:
             return None
         return self._outcome(PricedRow(changes or candidate.changes, candidate.price, 0.0), changed, edits)
 
-    def _outcome(self, row: PricedRow, changed: Capture | None, edits: Edits = ()) -> Suggestion | None:
+    def _outcome(self, row: PricedRow, changed: Capture | None, edits: Edits = ()) -> _Assignment | None:
         if changed is None or changed.failure is not None:
             return None
         numbers = compared(self._report.capture.execution, changed.execution, nudged=lambda: self._nudged)
         if numbers.values == "differ":
             return None
         done = Experiment("tried", before=self._before, after=measured(inspect(changed)), values=numbers.values)
-        return Suggestion(done, row, edits)
+        return _assignment(done, row, edits)
 
     @cached_property
     def _nudged(self) -> Execution | None:
         return last_capture(replace(self._request, nudged=True)).execution
 
-    def written(self, found: Suggestion, end: float) -> Suggestion:
+    def written(self, found: _Assignment, end: float) -> _Assignment:
         """The same row, with edits that cost the same where there are any."""
         if found.row is None or found.edits:
             return found
@@ -237,7 +179,7 @@ class _Trials:
         again = self._with_edits(found.row, end, is_same)
         return found if again is None else replace(found, edits=again.edits)
 
-    def _with_edits(self, row: PricedRow, end: float, is_wanted: Callable[[Suggestion], bool]) -> Suggestion | None:
+    def _with_edits(self, row: PricedRow, end: float, is_wanted: Callable[[Suggestion], bool]) -> _Assignment | None:
         """Write an assignment into copies of the source, until one has its arguments and is wanted."""
         wanted = {each.name: entries_in(each.spec or "P()") for each in row.changes if each.kind == "argument"}
         for edits in itertools.islice(self._ways(row), MAX_WAYS):
@@ -265,6 +207,21 @@ class _Trials:
             is_clear = not any(overlap(one, other) for one, other in itertools.combinations(dict.fromkeys(parts), 2))
             if is_clear and not obstacle(self._report, edits):
                 yield edits
+
+
+def _assignment(done: Experiment, row: PricedRow, edits: Edits) -> _Assignment:
+    arguments, results = (
+        {each.name: each.spec for each in row.changes if each.kind == kind and each.spec is not None}
+        for kind in ("argument", "result")
+    )
+    requested = (each for each in row.changes if each.kind == "result" and (not each.tied or each.now))
+    constraints = (each for each in row.groups if each.changes[0].kind in ("constraint", "new"))
+    requests = (
+        *(f"{name}: {spec}" for name, spec in arguments.items()),
+        *(f"{titled(each)} (line {each.changes[0].stack[0].line})" for each in constraints if each.changes[0].stack),
+        *(f"{each.name}: {each.spec}" for each in requested),
+    )
+    return _Assignment(done, arguments, results, requests, edits, row=row)
 
 
 def _is_better(one: Suggestion, other: Suggestion) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,7 @@ from ..capture.process import evaluated
 from ..capture.protocol.request import Request
 from ..ir.types import jax_type
 from ..report import Values
-
-ROUNDING = {"f64": 1e-11, "f32": 1e-4, "bf16": 3e-2, "f16": 1e-2}
-"""Relative distance, in norm, by which results may differ when they are computed in another order."""
-
+from ..values.distances import apart, distance
 
 _BY_WEIGHT: tuple[Values, ...] = ("differ", "not compared", "close")
 
@@ -64,14 +60,8 @@ def _worst(pairs: Iterable[tuple[OutputSummary, OutputSummary, float]]) -> Value
 
 def _relative(one: OutputSummary, other: OutputSummary) -> float:
     """The distance of two arrays, by the norm of the first."""
-    apart = _apart(one, other)
-    return 0.0 if not apart or not one.projections or not one.projections[0] else apart / one.projections[0]
-
-
-def _apart(one: OutputSummary, other: OutputSummary) -> float | None:
-    if one.projections is None or other.projections is None:
-        return None
-    return max(abs(a - b) for a, b in zip(one.projections, other.projections, strict=True))
+    far = apart(one, other)
+    return 0.0 if not far or not one.projections or not one.projections[0] else far / one.projections[0]
 
 
 def for_numbers(request: Request, *, gentle: bool = False) -> Request:
@@ -96,19 +86,6 @@ def _of_one(one: OutputSummary, other: OutputSummary, rounding: float) -> Values
         return "equal"
     found = distance(one, other, rounding)
     return "not compared" if found is None else "close" if found <= 1 else "differ"
-
-
-def distance(one: OutputSummary, other: OutputSummary, least: float = 0.0) -> float | None:
-    """The distance of two arrays of one shape, as a multiple of what rounding explains in the coarser of their types,
-    or by so much at `least`; None where it is not known."""
-    apart = _apart(one, other)
-    if apart is None or one.projections is None or other.projections is None:
-        return None
-    rounding = [ROUNDING.get(jax_type(each.type).dtype, 0.0) for each in (one, other)]
-    if one.non_finite != other.non_finite or (apart and not all(rounding)):
-        return math.inf
-    tolerance = max(*rounding, least) * max(one.projections[0], other.projections[0])
-    return apart / tolerance if tolerance else math.inf if apart else 0.0
 
 
 def _changes(pairs: list[tuple[OutputSummary, OutputSummary, float]]) -> Iterator[str]:

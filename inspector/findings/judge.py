@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ..ir.program import Program
-from ..report import Finding, Report, Suppressed, Suppression
+from ..report import Finding, Report, Rule, Suppressed, Suppression
 from ..report.policy import Policy
 from ..report.position import CallSites, call_sites
 from .fixes.calls import other_calls
 from .grounded import grounded
-from .rule import Rule, rank
+from .rule import rank
 from .rules import RULES, rule_named
 from .suppressions import Comments
 
@@ -22,6 +22,7 @@ def with_findings(report: Report, policy: Policy) -> Report:
     named = policy.rules or ()
     report = replace(
         report,
+        rules=RULES,
         thresholds=policy.thresholds,
         lists_implicit=policy.strict or any(rule.fails_strict and rule.id in named for rule in RULES),
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import AxisRef
-from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Report, Severity
+from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Severity
+from ..report import Rule as Rule
 from ..units import known_sum
 
 MAX_ALTERNATIVES = 4
@@ -17,43 +17,6 @@ MAX_MESSAGE_CHARACTERS = 140
 
 MIN_SPLIT_ELEMENTS = 1024
 """Elements of a value that is worth splitting among devices."""
-
-
-class Rule(Record, frozen=True):
-    """One diagnostic; its module in `rules/` is all that there is of it. A finding may have another `severity`.
-
-    `finds`, `why` and `proof` are sentences: the pattern, what is bad about it, and what a finding rests on. `tries`
-    says which edits its fixes have, or `by_hand` why only a person can write them. `faulty` and `repaired` are the same
-    few lines with the fault and without it. `check` looks at a report and gives what it found, made by `finding`.
-
-    `saves` is what its fixes are to lessen. Findings of one that `fails_strict` are errors where the reader is strict.
-    One that `reads` suppressions is checked when it is known which of them suppress something. Errors of one that is
-    `of_gradients` say that gradients are wrong. Findings of one that `is_observation` are what the program does against
-    what its author requested: they are as severe whether a fix is known or not. Those of one that `is_outcome` follow
-    from what was requested, and come after what was. Fixes of one that `narrows` compute in `bf16`, and may differ by
-    its rounding.
-    """
-
-    id: str
-    slug: str
-    severity: Severity
-    finds: str
-    why: str
-    proof: str
-    faulty: str
-    repaired: str
-    check: Callable[[Report], Iterator[Finding]]
-    tries: str = ""
-    by_hand: str = ""
-    threshold: float | None = None
-    threshold_is: str = ""
-    saves: Literal["communication", "memory", "compute"] = "communication"
-    fails_strict: bool = False
-    of_gradients: bool = False
-    is_observation: bool = False
-    is_outcome: bool = False
-    narrows: bool = False
-    reads: Literal["program", "suppressions"] = "program"
 
 
 class Saving(NamedTuple):

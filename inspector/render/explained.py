@@ -7,7 +7,7 @@ from textwrap import fill, indent
 
 from ..catalog.collective import CollectiveKind, CollectiveRule, FormerName
 from ..catalog.spellings import Entry, rule_of
-from ..findings.rule import Rule
+from ..report import Rule
 from ..targets.chips import PLATFORMS, Chip, Figure, chips_of
 from ..units import format_count, format_seconds
 

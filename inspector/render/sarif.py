@@ -10,10 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ...parsers.source import Frame
-from ..findings.rule import Rule
-from ..findings.rules import RULES
 from ..ir.program import Program
-from ..report import Edit, Finding, FindingPlace, Fix, Report, Severity, Suppression
+from ..report import Edit, Finding, FindingPlace, Fix, Report, Rule, Severity, Suppression
 from ..report.edits import edited
 from ..report.position import place_of
 from .finding_facts import facts, failure_text
@@ -35,9 +33,9 @@ def to_sarif(reports: Sequence[Report], version: str) -> bytes:
 
 
 def _run(report: Report, version: str) -> Json:
-    results = [_result(found, report.program) for found in report.findings]
+    results = [_result(found, report) for found in report.findings]
     for known in report.suppressed:
-        results.append({**_result(known.finding, report.program), "suppressions": [_suppression(known.by)]})
+        results.append({**_result(known.finding, report), "suppressions": [_suppression(known.by)]})
     failure, subject = report.capture.failure, report.capture.subject
     invocation: Json = {"executionSuccessful": failure is None}
     if failure is not None:
@@ -46,7 +44,7 @@ def _run(report: Report, version: str) -> Json:
             notification["locations"] = [_physical(place_of(failure).stack[0], report.program)]
         invocation["toolExecutionNotifications"] = [notification]
     run = {
-        "tool": {"driver": {"name": "shardscope", "version": version, "rules": [_rule(rule) for rule in RULES]}},
+        "tool": {"driver": {"name": "shardscope", "version": version, "rules": [_rule(rule) for rule in report.rules]}},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"uri": _uri(f"{working_folder().as_posix()}/")}},
         "invocations": [invocation],
@@ -73,8 +71,8 @@ def _rule(rule: Rule) -> Json:
     }
 
 
-def _result(found: Finding, program: Program) -> Json:
-    ids = [rule.id for rule in RULES]
+def _result(found: Finding, report: Report) -> Json:
+    program, ids = report.program, [rule.id for rule in report.rules]
     lines = "\n".join([found.message, *(f"{name}: {text}" for name, text in facts(found))])
     result = {
         "ruleId": found.rule,

@@ -23,7 +23,7 @@ from .findings import (
     Values,
 )
 from .position import Confidence, SourcePosition, file_and_line
-from .report import Report
+from .report import Report, Rule
 from .shardings import (
     AxisOrigin,
     BoundaryOrigin,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
@@ -13,7 +14,9 @@ from ...parsers.source import Span
 from ..capture.model import Execution, OutputSummary
 from ..ir.stage import ParsedStage
 from ..units import known_product, known_sum
-from . import Finding, Kind, Origin, Pass, Role
+from .collectives import Kind, Origin, Pass
+from .findings import Finding
+from .shardings import Role
 
 T = TypeVar("T")
 
@@ -257,6 +260,32 @@ class Metric(Record, frozen=True):
     after: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation. `name` is that of its result, `operands` those of what it takes, as far as they have names.
+
+    `does` is what it does to whatever it takes: no names, numbers and positions in it; `attributes` are the parts of
+    that by name. `line` is what one reads.
+    """
+
+    name: str
+    opcode: str
+    operands: tuple[str, ...]
+    span: Span
+    type: str
+    does: Hashable = field(repr=False)
+    attributes: Mapping[str, str] = field(hash=False, compare=False, repr=False)
+    line: str = field(compare=False, repr=False)
+
+
+class Facing(Record, frozen=True):
+    """An operation on each side, or on one alone; `same` where they do the same with the same operands' types."""
+
+    before: Node | None
+    after: Node | None
+    same: bool = False
+
+
 class Diff(Record, frozen=True):
     """All that differs; `changes` are those of communication, the largest first.
 
@@ -264,14 +293,14 @@ class Diff(Record, frozen=True):
     values of one line whose sharding changed in the same way; of constraints, also those that came or went.
     `findings` are on one side only.
     `values` compares the outputs of both runs, if both were run.
-    `same` is how many collectives are the same on both sides, `unmistakable` are those of them that are there once.
+    `same` is how many collectives are the same on both sides. `around` gives the text around a change on both sides,
+    empty where a side has no text, such as a golden.
     """
 
     before: Fingerprint
     after: Fingerprint
     changes: tuple[Change, ...]
     same: int
-    unmistakable: tuple[tuple[Transfer, Transfer], ...]
     borders: tuple[Pair[BoundarySharding], ...]
     insides: tuple[Pair[IntermediateSharding], ...]
     findings: tuple[Pair[FindingKey], ...]
@@ -279,6 +308,7 @@ class Diff(Record, frozen=True):
     costs: tuple[Metric, ...]
     opcodes: tuple[Metric, ...]
     values: ValueComparison | None = None
+    around: Callable[[Change], tuple[Facing, ...]] = lambda change: ()
 
     @property
     def communication_differs(self) -> bool:

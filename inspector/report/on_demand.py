@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ...parsers.record import Record
 from ..capture.model import Device
 from ..ir.stage import ParsedStage
+from .changes import PassChange
 from .collectives import Collective
 from .shardings import CollectiveCause, Conflict, NodeAxis, ShardedValue, Why
 from .stage_summary import StageSummary
@@ -31,7 +32,7 @@ class OnDemand(Record, frozen=True):
 
     `causes` are those of a collective, `why` and `reasons` have at most so many steps, `way` leads from where an axis
     entered to a value, `listed_stages` are those whose collectives a report lists, and `timeline` is that of a device,
-    and a `torus` is what its chips form, if any.
+    and a `torus` is what its chips form, if any. `pass_changes` are the passes that change communication, in order.
     """
 
     causes: Callable[[Collective], tuple[CollectiveCause, ...]] = _none
@@ -47,3 +48,4 @@ class OnDemand(Record, frozen=True):
     alive_at_peak: Callable[[], tuple[LiveValue, ...]] = _none
     timeline: Callable[[], Timeline | None] = lambda: None
     torus: Callable[[], Torus | None] = lambda: None
+    pass_changes: Callable[[], tuple[PassChange, ...]] = _none

@@ -18,8 +18,8 @@ from ..capture.environment import child_environment
 from ..capture.protocol import bootstrap
 from ..capture.protocol.events import StackFrame
 from ..capture.scratch import Scratch
-from ..experiments.values import ROUNDING
 from ..targets.target import parse_target
+from ..values.distances import ROUNDING
 
 Texts = Mapping[str, bytes]
 """The changed texts of files, by their paths."""

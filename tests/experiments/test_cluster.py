@@ -13,7 +13,8 @@ from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
 from shardscope.inspector.experiments.cluster import on_cluster
-from shardscope.inspector.experiments.suggest import Suggestions, suggested
+from shardscope.inspector.experiments.suggest import suggested
+from shardscope.inspector.report.suggestions import Suggestions
 from shardscope.parsers.errors import ShardscopeError
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'shardscope[cluster]'")
@@ -44,7 +45,7 @@ def cluster() -> Iterator[object]:
 
 
 def rows(found: Suggestions) -> set[tuple[object, ...]]:
-    return {(each.titles, each.experiment.after.bytes, each.experiment.after.collectives) for each in found.rows}
+    return {(each.requests, each.experiment.after.bytes, each.experiment.after.collectives) for each in found.rows}
 
 
 def test_a_killed_worker_loses_nothing(request_: Request, cluster: object) -> None:

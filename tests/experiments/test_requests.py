@@ -15,11 +15,12 @@ from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.experiments.pricing import prices, searched
 from shardscope.inspector.experiments.rewrites import rewrites
 from shardscope.inspector.experiments.suggest import suggested
-from shardscope.inspector.experiments.values import ROUNDING, compared
+from shardscope.inspector.experiments.values import compared
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.suggestions import suggestions_json_schema, suggestions_to_json
 from shardscope.inspector.report import Experiment, Finding, Report
 from shardscope.inspector.report.edits import edited
+from shardscope.inspector.values.distances import ROUNDING
 
 from tests.experiments import programs
 from tests.sweeps import sampled
@@ -329,7 +330,7 @@ def test_suggestions_for_a_jit_that_names_shardings(tmp_path: Path) -> None:
     before, request = report_of(tmp_path, text)
     rows = suggested(before.capture, request, 60).rows
     assert len(rows) > 1
-    assert rows[0].cost < min(row.cost for row in rows if row.row is None)
+    assert rows[0].cost < min(row.cost for row in rows if row.requests is None)
     assert rows[0].experiment.values in ("equal", "close")
 
 
@@ -339,7 +340,7 @@ def test_keys_that_every_device_holds_send_nothing(tmp_path: Path) -> None:
     before, request = report_of(tmp_path, programs.ATTENTION)
     assert before.capture.arguments[0].spec == "P(None, 'x')"
     found = suggested(before.capture, request, 5)
-    today = next(row for row in found.rows if row.row is None)
+    today = next(row for row in found.rows if row.requests is None)
     assert (today.cost > 0, found.rows[0].cost) == (True, 0)
     assert found.rows[0].memory < today.memory
 
@@ -352,7 +353,7 @@ def test_suggestions_are_measured(tmp_path: Path) -> None:
     """
     before, request = report_of(tmp_path, programs.VALUES)
     found = suggested(before.capture, request, 8)
-    first, today = found.rows[0], next(row for row in found.rows if row.row is None)
+    first, today = found.rows[0], next(row for row in found.rows if row.requests is None)
     assert all(row.experiment.before == today.experiment.after for row in found.rows)
     assert first.memory <= 1.002 * today.memory
     listed = searched(before.program, None, 60)
@@ -365,7 +366,7 @@ def test_suggestions_are_measured(tmp_path: Path) -> None:
     hlo = after.capture.stage("hlo")
     assert hlo is not None
     assert counted(hlo.source.text()) == written.experiment.after.bytes
-    constrained = [row for row in found.rows if any("constrain" in each for each in row.titles)]
+    constrained = [row for row in found.rows if any("constrain" in each for each in row.requests or ())]
     assert {row.edits != () for row in constrained} == {True}
     schema = json.loads((Path(__file__).parents[2] / "docs" / "suggestions.schema.json").read_text())
     assert schema == suggestions_json_schema()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 from markdown_it import MarkdownIt
 from shardscope.inspector.capture.model import Capture, Failure, Subject
+from shardscope.inspector.findings.rules import RULES
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.inspector.render.github import command, to_github
@@ -68,7 +69,7 @@ def report_with(text: str, file: str) -> Report:
     found = found_with(text, file)
     subject = Subject(text, file, "cpu", "cpu", 8)
     known = Suppressed(found, Suppression(file, 3, ("SS01",), text, 3, 3))
-    return Report(Program(Capture(subject=subject)), findings=(found,), suppressed=(known,))
+    return Report(Program(Capture(subject=subject)), findings=(found,), suppressed=(known,), rules=RULES)
 
 
 # SARIF 2.1.0, what code scanning asks of it; section numbers are those of the standard.

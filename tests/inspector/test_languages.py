@@ -13,7 +13,7 @@ from shardscope.inspector.ir import stage as stages
 from shardscope.inspector.ir.language import KINDS, Embedded, Language, Module, Operation
 from shardscope.inspector.ir.languages import LANGUAGES
 from shardscope.inspector.ir.stage import ParsedStage
-from shardscope.inspector.pipeline import summarize
+from shardscope.inspector.report.stage_summary import summarize
 from shardscope.parsers.errors import ParseError, Problem
 from shardscope.parsers.source import Frame, Source, Span
 from shardscope.tui import drawn_text

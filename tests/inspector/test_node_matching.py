@@ -7,7 +7,8 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardscope.inspector.diff.nodes import Facing, Node, facings
+from shardscope.inspector.diff.nodes import facings
+from shardscope.inspector.report.changes import Facing, Node
 from shardscope.parsers.source import Span
 
 OPCODES = ("add", "multiply", "slice")

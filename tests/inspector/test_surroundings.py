@@ -11,10 +11,9 @@ from shardscope.inspector.catalog.spellings import HLO_OPCODES, STABLEHLO_OPS
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.diff.hlo_graph import graph_of
 from shardscope.inspector.diff.mlir_graph import graph_around
-from shardscope.inspector.diff.nodes import Facing
-from shardscope.inspector.diff.surroundings import around, surroundings
+from shardscope.inspector.diff.surroundings import surroundings
 from shardscope.inspector.pipeline import inspect
-from shardscope.inspector.report.changes import Change, Diff
+from shardscope.inspector.report.changes import Facing
 from shardscope.parsers.hlo import HloModule, Instruction, parse_module
 from shardscope.parsers.mlir import parse_module as parse_mlir
 from shardscope.parsers.source import Source
@@ -105,7 +104,7 @@ def test_what_is_new_in_stablehlo(edited: Edited) -> None:
     early = [replace(side, stages=tuple(s for s in side.stages if s.name in ("jaxpr", "stablehlo"))) for side in sides]
     found = diff(*map(inspect, early))
     (change,) = found.changes
-    facings = around(found, change)
+    facings = found.around(change)
     (new,) = (each for each in facings if each.before is None and each.after is not None)
     assert new.after is not None
     assert "all_reduce" in new.after.line
@@ -126,21 +125,11 @@ def test_what_is_gone_is_not_made_up(sample: SampleCapture) -> None:
 def test_what_is_new_has_no_counterpart(edited: Edited) -> None:
     """Around a collective that was added stands what both have; it is not taken for any of that itself."""
     more = (("psum(looped", 'psum(lax.psum(looped, "y")'),)
-    found = diff(*(inspect(edited("script:step", edits)) for edits in ((), more)))
-    (change,) = found.changes
-    assert change.after is not None
-    for facings, side in ((around(found, change), "after"), (around(turned(found), back(change)), "before")):
-        (new,) = (f for f in facings if (own := getattr(f, side)) is not None and own.name == change.after.name)
+    sides = [inspect(edited("script:step", edits)) for edits in ((), more)]
+    for side, found in (("after", diff(*sides)), ("before", diff(*reversed(sides)))):
+        (change,) = found.changes
+        facings, (present,) = found.around(change), filter(None, (change.before, change.after))
+        (new,) = (f for f in facings if (own := getattr(f, side)) is not None and own.name == present.name)
         assert (new.before is None) == (side == "after")
         assert (new.after is None) == (side == "before")
         assert any(f.same for f in facings)
-
-
-def turned(found: Diff) -> Diff:
-    return replace(
-        found, before=found.after, after=found.before, unmistakable=tuple((b, a) for a, b in found.unmistakable)
-    )
-
-
-def back(change: Change) -> Change:
-    return replace(change, kind="removed", befores=change.afters, afters=change.befores)

@@ -9,7 +9,6 @@ from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 
 from ... import report
 from ...capture.protocol.events import OtherProgram
-from ...diff.passes import pass_changes
 from ...report import comparison as targets
 from ..renderers import SECTIONS
 from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of
@@ -168,7 +167,7 @@ def _report_of(found: report.Report, details: Collection[str]) -> Report:
         messages=[shaped(Message, each.message, each) for each in found.messages],
         passes=[
             PassChange(each.pipeline, each.name, list(map(change_of, each.diff.changes)))
-            for each in pass_changes(found.program)
+            for each in found.on_demand.pass_changes()
         ],
         failure=capture.failure,
         **({"other_programs": capture.others} if capture.others else {}),

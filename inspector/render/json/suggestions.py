@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ... import report as values
-from ...experiments.suggest import Suggestion, Suggestions
+from ...report.suggestions import Suggestion, Suggestions
 from .finding import Trial, trial_of
 from .references import shaped
 from .shaped import encoded, schema_of
@@ -49,9 +49,8 @@ def suggestions_to_json(found: Suggestions) -> bytes:
 
 
 def _row(row: Suggestion) -> Row:
-    requests = () if row.row is None else row.titles
     collectives, trial = dict(row.experiment.after.collectives), trial_of(row.experiment)
-    return shaped(Row, row, requests=requests, best=row.is_best, collectives=collectives, experiment=trial)
+    return shaped(Row, row, requests=row.requests or (), best=row.is_best, collectives=collectives, experiment=trial)
 
 
 def suggestions_json_schema() -> dict[str, Any]:

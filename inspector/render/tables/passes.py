@@ -19,11 +19,7 @@ EMPTY = "No pass that changes communication was recorded; --passes records them.
 
 def passes(report: Report) -> Table:
     """A row for each pass, in order."""
-    changes: tuple[PassChange, ...] = ()
-    if report.capture.passes:  # few captures have any, and what compares programs takes long to import
-        from ...diff.passes import pass_changes
-
-        changes = pass_changes(report.program)
+    changes = report.on_demand.pass_changes()
     return Table(
         id="passes",
         title="Passes",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...experiments.suggest import Suggestion, Suggestions
 from ...report import Fix
 from ...report.edits import diff_of
+from ...report.suggestions import Suggestion, Suggestions
 from ...units import format_bytes
 from ..table import Column, Detail, Piece, Row, Table, size_cell, time_cell
 
@@ -18,7 +18,7 @@ MAX_ROWS = 12
 
 def suggestions(found: Suggestions) -> Table:
     """The rows, today's among them: the cheapest first; `*` where no row is both faster and smaller."""
-    now = next(row for row in found.rows if row.row is None).experiment.after
+    now = next(row for row in found.rows if row.requests is None).experiment.after
     has_time = now.seconds is not None
     return Table(
         id="suggestions",
@@ -44,16 +44,17 @@ def suggestions(found: Suggestions) -> Table:
 
 def _row(row: Suggestion) -> Row:
     after = row.experiment.after
-    titles, more = row.titles[:MAX_TITLES], len(row.titles) - MAX_TITLES
-    requests = ", ".join([*titles, *([f"and {more} more"] if more > 0 else [])])
+    titles = ("today",) if row.requests is None else row.requests
+    more = len(titles) - MAX_TITLES
+    requests = ", ".join([*titles[:MAX_TITLES], *([f"and {more} more"] if more > 0 else [])])
     return Row(
         (
             "*" if row.is_best else "",
             "" if after.seconds is None else time_cell(after.seconds),
             size_cell(after.bytes),
             size_cell(after.memory),
-            "" if row.row is None else row.experiment.values,
-            Piece(requests, "strong" if row.row is None else ""),
+            "" if row.requests is None else row.experiment.values,
+            Piece(requests, "strong" if row.requests is None else ""),
         ),
         row,
     )
@@ -61,12 +62,12 @@ def _row(row: Suggestion) -> Row:
 
 def suggestion_details(found: Suggestions, row: Suggestion) -> Sequence[Detail]:
     """Requests, the collectives that are left, and the edits that make the requests."""
-    if row.row is None:
+    if row.requests is None:
         return ()
     after = row.experiment.after
     sent = ", ".join(f"{kind} × {count:,}" for kind, count in after.collectives)
     return (
-        Detail("requests", "\n".join(row.titles)),
+        Detail("requests", "\n".join(row.requests)),
         Detail("sends", sent or "nothing"),
         *_edits(found, row),
     )

@@ -10,7 +10,6 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ...capture.model import Capture
-from ...diff.surroundings import around as texts_around
 from ...ir.program import Program
 from ...report.changes import Change, Diff, Transfer
 from ...report.comparison import Comparison
@@ -42,7 +41,7 @@ def print_diff(found: Diff, console: Console, around: int = 0) -> None:
 def _text(found: Diff, change: Change) -> RenderableType:
     """Both sides' texts around a change: what is the same once, what is not with a sign."""
     lines: list[RenderableType] = []
-    for facing in texts_around(found, change):
+    for facing in found.around(change):
         if facing.same and facing.after is not None:
             lines.append(data(f"  {facing.after.line}", "dim"))
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from ...experiments.suggest import Suggestions
+from ...report.suggestions import Suggestions
 from ..overview import subject_text
 from ..tables.suggestions import suggestion_details, suggestions
 from .tables import code_lines, data, section, table_section
@@ -18,4 +18,4 @@ def print_suggestions(found: Suggestions, console: Console) -> None:
     for detail in () if written is None else suggestion_details(found, written):
         if detail.is_code and written is not None:
             console.print()
-            console.print(section(", ".join(written.titles), code_lines(detail.text)))
+            console.print(section(", ".join(written.requests or ()), code_lines(detail.text)))
