@@ -27,17 +27,18 @@ from .ir.derived import derived
 from .ir.program import Program
 from .ir.stage import ParsedStage
 from .report import Collective, Report, StageSummary
-from .report.changes import PassChange
+from .report.changes import Diff, PassChange
 from .report.cost import FunctionCost
 from .report.links import LinkedPart
-from .report.on_demand import OnDemand, Torus
 from .report.policy import EVERYTHING, Policy
+from .report.report import OnDemand, Torus
 from .report.stage_summary import summarize
 from .report.timeline import Timeline
 from .selection.message_places import placed_messages
+from .selection.selection import linked, values_at
 from .shardings.collective_causes import causes_of
 from .shardings.conflicts import conflicts, in_conflict
-from .shardings.explained import why, why_axes
+from .shardings.explained import propagation, why, why_axes
 from .shardings.requested import contradictions
 from .shardings.table import borders, differing_from_xla, propagated, values
 from .values.probed import divergences, place_probes
@@ -105,6 +106,12 @@ def _pass_changes(program: Program) -> tuple[PassChange, ...]:
     return pass_changes(program)
 
 
+def _diff(before: Report, after: Report) -> Diff:
+    from .diff.diff import diff
+
+    return diff(before, after)
+
+
 def first_look(program: Program) -> Report:
     """Return what is known of a large program at once: shardings of its arguments, outputs and constraints."""
     return Report(
@@ -135,6 +142,10 @@ def on_demand(program: Program) -> OnDemand:
         timeline=partial(timeline, program),
         torus=partial(_torus, program),
         pass_changes=partial(_pass_changes, program),
+        diff=_diff,
+        linked=linked,
+        values_at=partial(values_at, program),
+        propagation=partial(propagation, program),
     )
 
 

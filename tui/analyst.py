@@ -21,7 +21,6 @@ from ..inspector.render.table import Table
 from ..inspector.report import Collective, Report
 from ..inspector.report.places import Place, Selection, StagePlace
 from ..inspector.report.policy import Policy
-from ..inspector.selection.selection import linked
 from ..parsers.garbage import keep_what_is_there
 from ..parsers.record import Record
 from ..parsers.source import Source
@@ -215,7 +214,7 @@ def view_of(report: Report, stage: str, place: Place | None) -> View:
     found = report.program.stage(stage)
     if found is None:
         raise KeyError(stage)
-    links = None if place is None else linked(report, place, found)
+    links = None if place is None else report.on_demand.linked(report, place, found)
     frame = links.stack[links.own_frame] if links is not None and links.stack else None
     return View(
         stage=stage,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any, ClassVar
@@ -16,14 +15,12 @@ from textual.screen import Screen
 
 from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import CaptureHandle
-from ..inspector.diff.diff import diff
-from ..inspector.findings.kept import kept
+from ..inspector.diff.targets import compare
 from ..inspector.pipeline import inspect
 from ..inspector.report import Report
 from ..inspector.report.changes import Diff
 from ..inspector.report.policy import EVERYTHING, Policy
 from ..inspector.report.traces import RankComparison, Trace
-from ..inspector.trace_errors.explain import explained_or_tried
 from .analyst import Improve
 from .commands import Everything
 from .diff_screen import DiffScreen
@@ -47,28 +44,27 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
 
 
 def show_live(
-    begun: CaptureHandle, policy: Policy = EVERYTHING, *, seconds: float | None = None, watch: bool = False
-) -> Capture:
+    begun: CaptureHandle, policy: Policy, improve: Callable[..., Report], *, watch: bool = False
+) -> tuple[Capture, Report | None]:
     """Show a capture as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
 
-    A function that does not trace is explained; fixes of findings are tried for so many `seconds`, as many as the
-    compilation took where that is None. With `watch` it is captured again whenever a file of it is saved.
+    `improve` makes a better report of one and its request, the last of which is given too. With `watch` it is captured
+    again whenever a file of it is saved.
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
     loop = EditLoop(begun.request, watch)
     shown: Report | None = None
 
-    def improve(report: Report, *, tell: Callable[[str], None], show: Callable[[Report], None]) -> Report:
+    def improved(report: Report, *, tell: Callable[[str], None], show: Callable[[Report], None]) -> Report:
         nonlocal shown
-        shown = explained_or_tried(report, loop.request, policy, seconds=seconds, tell=tell, show=show)
+        shown = improve(report, loop.request, tell=tell, show=show)
         return shown
 
     try:
-        ShardscopeApp(feed, policy=policy, improve=improve, loops=(loop,)).run()
+        ShardscopeApp(feed, policy=policy, improve=improved, loops=(loop,)).run()
     finally:
         last = feed.stop()
-    is_same = shown is not None and shown.capture.stages == last.stages
-    return replace(last, tried=kept(shown)) if is_same and shown is not None else last
+    return last, shown if shown is not None and shown.capture.stages == last.stages else None
 
 
 def show_targets(captures: Sequence[CaptureHandle], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
@@ -192,13 +188,16 @@ class ShardscopeApp(ThemedApp):
         await self.switch_mode(_mode(self._shown))
 
     def action_side_by_side(self) -> None:
-        self.push_screen(SideBySide([feed.latest for feed in self.feeds], self._targets))
+        programs = [feed.latest for feed in self.feeds]
+        subjects = zip_longest([program.capture.subject for program in programs], self._targets)
+        targets = [(subject and subject.target) or asked or "target not known" for subject, asked in subjects]
+        self.push_screen(SideBySide(lambda: compare(targets, list(map(inspect, programs)))))
 
     def action_diff(self) -> None:
         """Show what differs between the first target and the one that is shown, else the second."""
-        programs = (self.feeds[0].latest, self.feeds[self._shown or 1].latest)
+        one, other, policy = self.feeds[0].latest, self.feeds[self._shown or 1].latest, self._policy
         if isinstance(self.screen, MainScreen):
-            self.screen.show_diff(lambda: diff(*(inspect(program, self._policy) for program in programs)))
+            self.screen.show_diff(lambda: inspect(one, policy).diff_to(inspect(other, policy)))
 
 
 def _mode(number: int) -> str:

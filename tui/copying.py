@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..inspector.capture.model import Failure, OutputSummary, Value
-from ..inspector.correspondence.numbers import operations_at, spans_of_operations
 from ..inspector.render.finding_facts import where
 from ..inspector.report import Collective, Finding, PlacedMessage, Report, ShardedValue, file_and_line
 from ..inspector.report.edits import diff_of
@@ -58,7 +57,7 @@ def copies(report: Report, selected: Selected | None, linked: Selection | None, 
         if collective.groups:
             yield "the replica groups", groups_text(collective.groups)
     if isinstance(selected, StagePlace):
-        for value in _values_at(report, selected):
+        for value in report.on_demand.values_at(selected):
             if not value.manual:  # there it is the rest, which the shard_map leaves to the partitioner
                 yield from _specs(value.spec, value.requested)
     if linked is not None and linked.stack:
@@ -77,22 +76,6 @@ def _specs(actual: str | None, requested: str | None) -> Iterator[Part]:
         yield "the actual PartitionSpec", actual
     if requested:
         yield "the requested PartitionSpec", requested
-
-
-def _values_at(report: Report, place: StagePlace) -> Iterable[ShardedValue]:
-    """The values that the operation at a place makes; none of the operations around it."""
-    program = report.program
-    origin, listed = program.stage(place.stage), report.on_demand.values()
-    home = program.stage(listed[0].stage) if listed else None
-    if home is None or origin is None:
-        return ()
-    offsets = [place.offset]
-    if home is not origin:
-        found = spans_of_operations(program, home, operations_at(program, origin, place.offset))
-        offsets = [span.start for span in found]
-    text = home.source.data
-    lines = {text.rfind(b"\n", 0, offset) for offset in offsets}
-    return [value for value in listed if text.rfind(b"\n", 0, value.span.start) in lines]
 
 
 def groups_text(groups: Groups) -> str:

@@ -1,4 +1,4 @@
-"""Capturing again: when the user asks for it, when a file was saved, or with a fix in a copy of the source."""
+"""Capturing again: when the user asks for it, or when a file was saved."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..inspector.capture.model import Capture, CaptureError, Failure
+from ..inspector.capture.model import Capture, Failure
 from ..inspector.capture.protocol.request import Request, is_file, split_function
 from ..inspector.capture.spawn import CaptureHandle, begin
-from ..inspector.diff.diff import diff
-from ..inspector.experiments.edited import captured_with
-from ..inspector.pipeline import inspect
-from ..inspector.report import Finding, Report
-from ..inspector.report.changes import Diff
-from ..inspector.report.policy import Policy
+from ..inspector.report import Report
 
 PERIOD_S = 1.0
 """Seconds between two looks at the files."""
@@ -89,22 +84,6 @@ class EditLoop:
             return None
         is_file = stat.S_ISREG(status.st_mode)
         return (status.st_mtime_ns, status.st_ino, status.st_size) if is_file else (0, status.st_ino, 0)
-
-    def with_fix(self, report: Report, finding: Finding, policy: Policy) -> Diff:
-        """Show the effect of a fix, made in a copy of the source.
-
-        Raises:
-            CaptureError: there is no such edit, or the program with it cannot be captured.
-        """
-        fix = finding.proposal
-        if fix is None:
-            raise CaptureError("the fix of this finding is not an edit")
-        capture = captured_with(report.program, self.request, fix.edits)
-        if capture is None:
-            raise CaptureError("the source is missing, or differs from what was captured")
-        if capture.failure is not None:
-            raise CaptureError(f"with the fix, the program stops: {capture.failure.message}")
-        return diff(report, inspect(capture, policy))
 
 
 def files_of(report: Report) -> Sequence[str]:

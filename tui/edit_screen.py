@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
 from ..inspector.capture.model import Capture, CaptureError
-from ..inspector.diff.diff import diff
+from ..inspector.experiments.edited import changes_by
 from ..inspector.render.headline import headline
 from ..inspector.render.printable import printable
 from ..inspector.report import Finding, Report
@@ -145,14 +145,14 @@ class EditScreen(ComparingScreen):
             return
         self._run_told = self._run_shown
         with suppress(CaptureError):  # they have no stage in common
-            words = f"{headline(diff(before, after))}\nd shows what differs"
+            words = f"{headline(before.diff_to(after))}\nd shows what differs"
             self.app.call_from_thread(self.notify, words, title="since the run before", markup=False)
 
     async def action_compare(self) -> None:
         """Show what differs from the run before; else what the application can compare."""
         if self._run_before is not None and self.report is not None:
             self.app.clear_notifications()
-            self.show_diff(partial(diff, self._run_before, self.report))
+            self.show_diff(partial(self._run_before.diff_to, self.report))
         elif self.app.check_action("diff", ()):
             await self.run_action("app.diff")
         elif self.rerunning:
@@ -227,10 +227,10 @@ class EditScreen(ComparingScreen):
             return
         words = f"Capturing with the fix of {finding.rule} in a copy of the source …"
         self.notify(words, timeout=LONGEST_S)
-        loop, policy = self._edit_loop, self._policy
+        request, policy = self._edit_loop.request, self._policy
 
         def applied() -> Diff:
-            found = loop.with_fix(report, finding, policy)
+            found = changes_by(finding, report, request, policy)
             self.app.call_from_thread(self.app.clear_notifications)
             return found
 

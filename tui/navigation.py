@@ -22,7 +22,7 @@ from ..inspector.render.finding_facts import where
 from ..inspector.render.printable import printable
 from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Collective, Finding
-from ..inspector.report.places import ProbePlace, StagePlace, collectives_of_line
+from ..inspector.report.places import ProbePlace, StagePlace
 from ..inspector.report.policy import EVERYTHING, Policy
 from ..parsers.record import Record
 from .collectives_pane import CollectivesPane
@@ -235,7 +235,7 @@ class NavigationScreen(EditScreen):
             return
         if self.selected not in self._of_one_line:
             shown = linked.stack[self.frame_number : self.frame_number + 1]
-            self._of_one_line = collectives_of_line(report, shown[0]) if shown else linked.collectives
+            self._of_one_line = report.collectives_of_line(shown[0]) if shown else linked.collectives
         found = self._of_one_line
         if not found or found == (self.selected,):
             self.notify("No other collective comes from this line." if found else "No collective comes from this line.")

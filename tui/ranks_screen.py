@@ -15,7 +15,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from ..inspector.capture.file import load
-from ..inspector.diff.diff import diff
 from ..inspector.ir.program import Program, file_on_disk
 from ..inspector.pipeline import inspect
 from ..inspector.render.table import Column, count_cell
@@ -163,7 +162,8 @@ class RanksScreen(ComparingScreen):
 
 
 def _diff(programs: Sequence[tuple[tuple[int, ...], Path]]) -> Diff:
-    found = diff(*(inspect(Program(load(path))) for _, path in programs))
+    one, other = (inspect(Program(load(path))) for _, path in programs)
+    found = one.diff_to(other)
     before, after = (
         replace(side, title=f"{ranks_text(ranks)}: {side.title}")
         for side, (ranks, _) in zip((found.before, found.after), programs, strict=True)

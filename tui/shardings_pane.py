@@ -16,13 +16,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from ..inspector.ir.sharding_spellings import from_sdy
-from ..inspector.render.table import Table
 from ..inspector.render.tables.shardings import EMPTY, values_table
-from ..inspector.report import Report, ShardedValue
-from ..inspector.shardings.explained import wording_of
-from ..inspector.shardings.table import node_of, propagated
-from ..inspector.shardings.why import BEFORE, Replay, replay_of
+from ..inspector.report import PropagationSteps, Report, ShardedValue
 from ..parsers.record import Record
 from .analyst import Analyst
 from .painted import columns_of, data, rows_of
@@ -65,25 +60,6 @@ def chosen(
     return listed
 
 
-def values_at(report: Report, listed: Sequence[tuple[int, ShardedValue]], step: int | None = None) -> Table:
-    """The values that are listed, as they are at a step of the replay."""
-    spec = None if step is None else lambda value: spec_after(report, value, step)
-    return values_table(report, (value for _, value in listed), spec)
-
-
-def spec_after(report: Report, value: ShardedValue, step: int) -> str:
-    """The sharding of a value after a step of the propagation."""
-    _, flow = propagated(report.program)
-    node = None if flow is None else node_of(flow, value)
-    sharding = None if flow is None or node is None else replay_of(flow).after(node, step)
-    if flow is None or sharding is None:
-        return value.spec or "?"
-    try:
-        return str(from_sdy(sharding, flow.module.meshes).closed())
-    except ValueError:
-        return "?"
-
-
 MAX_ROWS = 2000
 """Values that are listed at a time; by replicated bytes, these are the ones that matter."""
 
@@ -113,7 +89,7 @@ class ShardingsPane(Vertical):
         super().__init__(id=id)
         self._values: tuple[ShardedValue, ...] = ()
         self._met: frozenset[int] | None = None
-        self._replay: Replay | None = None
+        self._steps: PropagationSteps | None = None
         self._reads_steps = False
 
     def compose(self) -> ComposeResult:
@@ -126,11 +102,12 @@ class ShardingsPane(Vertical):
     def watch_report(self, before: Report | None, report: Report | None) -> None:
         if report is not None:
             # What was read of the same text stays until it has been read again.
-            others = self._values[len(before.shardings) :] if before is not None and _alike(before, report) else ()
+            is_same = before is not None and _alike(before, report)
+            others = self._values[len(before.shardings) :] if before is not None and is_same else ()
             self._values = (*report.shardings, *others)
             self._reads_steps, self._met = False, None
-            if self._replay is not None and propagated(report.program)[1] is not self._replay.flow:
-                self._replay = None
+            if self._steps is not None and not is_same:
+                self._steps = None
                 self.choice = replace(self.choice, step=None)
             self._fill()
             self._ask("values", report.on_demand.values, partial(self._have_read, report))
@@ -167,24 +144,21 @@ class ShardingsPane(Vertical):
 
     def action_step(self, direction: int) -> None:
         """Go to another step of the propagation; the first time all steps are read."""
-        report = self.report
-        _, flow = (None, None) if report is None else propagated(report.program)
-        if report is None or flow is None:
-            return
-        if self._replay is not None:
-            self._step(self._replay, direction)
-        elif not self._reads_steps:
+        if self._steps is not None:
+            self._step(self._steps.numbers, direction)
+        elif self.report is not None and not self._reads_steps:
             self._reads_steps = True
             self._fill()
-            self._ask("steps", lambda: replay_of(flow), partial(self._have_steps, report, direction))
+            self._ask("steps", self.report.on_demand.propagation, partial(self._have_steps, self.report, direction))
 
-    def _have_steps(self, report: Report, direction: int, replay: Replay) -> None:
+    def _have_steps(self, report: Report, direction: int, steps: PropagationSteps | None) -> None:
         if report is self.report:
-            self._replay, self._reads_steps = replay, False
-            self._step(replay, direction)
+            self._steps, self._reads_steps = steps, False
+            self._fill()
+            if steps is not None:
+                self._step(steps.numbers, direction)
 
-    def _step(self, replay: Replay, direction: int) -> None:
-        steps = (BEFORE, *replay.steps)
+    def _step(self, steps: Sequence[int], direction: int) -> None:
         here = len(steps) - 1 if self.choice.step is None else steps.index(self.choice.step)
         there = min(max(here + direction, 0), len(steps) - 1)
         self.choice = replace(self.choice, step=steps[there])
@@ -202,7 +176,8 @@ class ShardingsPane(Vertical):
         listed = chosen(self._values, choice, self._met or frozenset())
         self.count = len(self._values)
         self.query_one("#shardings-summary", Static).update(self._summary(report, choice, len(listed)))
-        shown, table = values_at(report, listed[:MAX_ROWS], choice.step), self.query_one(RowTable)
+        spec = None if choice.step is None or self._steps is None else partial(self._steps.spec, choice.step)
+        shown, table = values_table(report, (value for _, value in listed[:MAX_ROWS]), spec), self.query_one(RowTable)
         table.columns = columns_of(shown)
         table.show(rows_of(shown, {}, [number for number, _ in listed[:MAX_ROWS]]))
 
@@ -222,26 +197,13 @@ class ShardingsPane(Vertical):
             cut = f", the first {MAX_ROWS:,} of" if count > MAX_ROWS else ":"
             return Content.assemble(f"{choice.shown}{cut} {count:,} · {order}", keys, replay)
         return Content.assemble(
-            data(self._told(choice.step), "bold"),
+            data(self._steps.words(choice.step) if self._steps else "", "bold"),
             ("  , . ", "$aside"),
             ("steps", "$text-muted"),
             ("  = ", "$aside"),
             ("end", "$text-muted"),
         )
 
-    def _told(self, step: int) -> str:
-        replay = self._replay
-        if replay is None or step == BEFORE:
-            return "before propagation"
-        wording = wording_of(replay.flow)
-        moves = [
-            f"{move.axis} from {wording.value(move.source, move.axis)} to "
-            + ", ".join(str(wording.value(target, move.axis)) for target in move.targets)
-            for move in replay.moves[step]
-        ]
-        return f"after step {step} of {replay.steps[-1]}: {'; '.join(moves)}"
-
 
 def _alike(before: Report, after: Report) -> bool:
-    """Return whether the values of both are read from the same texts."""
     return before.program.stage("sdy") is after.program.stage("sdy") is not None

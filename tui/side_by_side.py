@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, repeat, zip_longest
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual import on, work
@@ -15,9 +15,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ..inspector.capture.model import PHASES, Capture
-from ..inspector.diff.targets import compare
-from ..inspector.ir.program import Program
-from ..inspector.pipeline import inspect
 from ..inspector.render.collective_rows import cause_text, total_wire
 from ..inspector.render.table import Cell
 from ..inspector.render.table import Row as CellRow
@@ -34,11 +31,9 @@ class SideBySide(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,T,q", "dismiss", "close", key_display="esc")]
 
-    def __init__(self, programs: Sequence[Program], requested: Sequence[str] = ()) -> None:
-        """`requested` are the targets of the programs, as far as they are known."""
+    def __init__(self, compare: Callable[[], Comparison]) -> None:
         super().__init__()
-        self._programs = programs
-        self._requested = requested
+        self._make = compare
         self._comparison: Comparison | None = None
 
     def compose(self) -> ComposeResult:
@@ -53,10 +48,7 @@ class SideBySide(ModalScreen[None]):
 
     @work(thread=True)
     def _compare(self) -> None:
-        asked = chain(self._requested, repeat("target not known"))
-        targets = [_target(program) or target for program, target in zip(self._programs, asked, strict=False)]
-        comparison = compare(targets, list(map(inspect, self._programs)))
-        self.app.call_from_thread(self._show, comparison)
+        self.app.call_from_thread(self._show, self._make())
 
     def _show(self, comparison: Comparison) -> None:
         table = self.query_one(RowTable)
@@ -74,15 +66,9 @@ class SideBySide(ModalScreen[None]):
             self._spell_out(event.key[0])
 
     def _spell_out(self, number: int) -> None:
-        """Show all of a row, of which a narrow table has only the beginnings."""
         if self._comparison is not None and number < len(self._comparison.rows):
             row = self._comparison.rows[number]
             self.query_one("#side-by-side-row", Static).update(_whole(self._comparison, row))
-
-
-def _target(program: Program) -> str:
-    subject = program.capture.subject
-    return "" if subject is None else subject.target
 
 
 def _whole(comparison: Comparison, row: CauseRow) -> Content:

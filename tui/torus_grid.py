@@ -12,7 +12,7 @@ from itertools import islice
 
 from textual.content import Content
 
-from ..inspector.report.on_demand import Torus
+from ..inspector.report.report import Torus
 from ..inspector.units import grouped
 from .mesh_grid import Traffic
 from .painted import folded, title

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ..capture.model import Capture
+from ..capture.model import Capture, CaptureError
 from ..capture.protocol.request import Request
 from ..capture.scratch import Scratch
 from ..capture.spawn import last_capture
 from ..ir.program import Program
-from ..report import Edit
+from ..pipeline import inspect
+from ..report import Edit, Finding, Report
+from ..report.changes import Diff
 from ..report.edits import edited
+from ..report.policy import Policy
 
 
 def captured_with(known: Program, request: Request, edits: Iterable[Edit]) -> Capture | None:
@@ -27,6 +30,22 @@ def captured_with(known: Program, request: Request, edits: Iterable[Edit]) -> Ca
     with Scratch() as folder:
         pairs = list(_written(texts, folder, request.directory or os.getcwd()))
         return last_capture(replace(request, replaced=tuple(pairs), devices=devices_of(known, request)))
+
+
+def changes_by(finding: Finding, report: Report, request: Request, policy: Policy) -> Diff:
+    """The effect of the fix of a finding, made in a copy of the source.
+
+    Raises:
+        CaptureError: there is no such edit, or the program with it cannot be captured.
+    """
+    if finding.proposal is None:
+        raise CaptureError("the fix of this finding is not an edit")
+    capture = captured_with(report.program, request, finding.proposal.edits)
+    if capture is None:
+        raise CaptureError("the source is missing, or differs from what was captured")
+    if capture.failure is not None:
+        raise CaptureError(f"with the fix, the program stops: {capture.failure.message}")
+    return report.diff_to(inspect(capture, policy))
 
 
 def devices_of(known: Program, request: Request) -> int | None:

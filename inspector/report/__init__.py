@@ -35,6 +35,7 @@ from .shardings import (
     MovedDimension,
     NamedOperation,
     NodeAxis,
+    PropagationSteps,
     Role,
     ShardedValue,
     ShardMapOrigin,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ...parsers.record import Record
 from ...parsers.source import Frame, Span
-from . import Collective, CollectiveCause, Confidence, Conflict, Finding, Report, ShardedValue, Why
-from .position import own_frame, starts_at
+from .collectives import Collective
+from .findings import Finding
+from .position import Confidence, own_frame
+from .shardings import CollectiveCause, Conflict, ShardedValue, Why
 
 
 class SourceLine(Record, frozen=True):
@@ -56,16 +58,3 @@ class Selection(Record, frozen=True):
         """The number in the stack of the innermost frame of the user's program; 0 where there is none."""
         own = own_frame(self.stack)
         return 0 if own is None else self.stack.index(own)
-
-
-def equation_span(report: Report, equation: str) -> Span | None:
-    """Return the place in the jaxpr's text of an equation, by the id that `VariableVariance.equation` holds."""
-    text = report.program.jaxpr
-    equations = () if text is None else text.equations
-    return next((place.span for place in equations if place.id == equation), None)
-
-
-def collectives_of_line(report: Report, frame: Frame) -> tuple[Collective, ...]:
-    """The listed collectives from a line; those from lines that it calls come last."""
-    inside = [c for c in report.collectives if any(starts_at((one,), frame) for one in c.source.stack)]
-    return tuple(sorted(inside, key=lambda c: not starts_at(c.source.stack, frame)))

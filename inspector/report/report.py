@@ -5,22 +5,74 @@ Sizes are bytes per device and execution; unknown is None, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from msgspec import field
 
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import MeshSyntax
-from ..capture.model import Capture
+from ...parsers.source import Frame, Span
+from ..capture.model import Capture, CaptureError, Device
 from ..ir.program import Program
+from ..ir.stage import ParsedStage
+from .changes import Diff, PassChange
 from .collectives import Collective, UncountedCommunication
 from .communication import AxisUse, StrategyTotal
 from .cost import FunctionCost
 from .findings import Elsewhere, Explanation, Finding, PlacedMessage, Severity, Suppressed, Suppression
-from .on_demand import OnDemand
-from .shardings import ShardedValue
-from .values import Divergence, PeakMemory, ProbedValue, VariableVariance
+from .places import Place, Selection, StagePlace
+from .position import starts_at
+from .shardings import CollectiveCause, Conflict, NodeAxis, PropagationSteps, ShardedValue, Why
+from .stage_summary import StageSummary
+from .timeline import Timeline
+from .values import AxisEntry, Divergence, LiveValue, PeakMemory, ProbedValue, VariableVariance
+
+
+def _none(*asked: object, **options: object) -> tuple[()]:
+    return ()
+
+
+def _no_diff(before: Report, after: Report) -> Diff:
+    raise CaptureError("no program was inspected")
+
+
+class Torus(Record, frozen=True):
+    """The chips of a slice, whose axes are `closed` where they form rings, and the devices by number of partition."""
+
+    shape: tuple[int, ...]
+    closed: tuple[bool, bool, bool]
+    devices: tuple[Device, ...]
+
+
+class OnDemand(Record, frozen=True):
+    """Each as the analysis with its name says; nothing is known of a program that was not inspected.
+
+    `causes` are those of a collective, `why` and `reasons` have at most so many steps, `way` leads from where an axis
+    entered to a value, `listed_stages` are those whose collectives a report lists, and `timeline` is that of a device,
+    and a `torus` is what its chips form, if any. `pass_changes` are the passes that change communication, in order.
+    `diff` is from the first report to the second, `linked` is all that belongs to a place, with its places in the text
+    of a stage, and `values_at` are those that the operation at a place makes.
+    """
+
+    causes: Callable[[Collective], tuple[CollectiveCause, ...]] = _none
+    conflicts: Callable[[], tuple[Conflict, ...]] = _none
+    in_conflict: Callable[[Sequence[ShardedValue]], frozenset[int]] = lambda _: frozenset()
+    values: Callable[[], tuple[ShardedValue, ...]] = _none
+    why: Callable[[ShardedValue, int | None], tuple[Why, ...]] = _none
+    reasons: Callable[[Iterable[NodeAxis], int | None], tuple[Why, ...]] = _none
+    way: Callable[[VariableVariance, AxisEntry], tuple[VariableVariance, ...]] = _none
+    collectives: Callable[[ParsedStage], tuple[Collective, ...]] = _none
+    listed_stages: Callable[[], tuple[ParsedStage, ...]] = _none
+    stage_summaries: Callable[[], tuple[StageSummary, ...]] = _none
+    alive_at_peak: Callable[[], tuple[LiveValue, ...]] = _none
+    timeline: Callable[[], Timeline | None] = lambda: None
+    torus: Callable[[], Torus | None] = lambda: None
+    pass_changes: Callable[[], tuple[PassChange, ...]] = _none
+    diff: Callable[[Report, Report], Diff] = _no_diff
+    linked: Callable[[Report, Place, ParsedStage], Selection] = lambda report, place, stage: Selection(place)
+    values_at: Callable[[StagePlace], tuple[ShardedValue, ...]] = _none
+    propagation: Callable[[], PropagationSteps | None] = lambda: None
 
 
 class Report(Record, frozen=True):
@@ -81,6 +133,21 @@ class Report(Record, frozen=True):
         """Return whether all of a stage's text could be read: if not, it may hold more than is known."""
         found = self.program.stage(stage)
         return found is None or not found.problems
+
+    def diff_to(self, after: Report) -> Diff:
+        """Compare with another report at the last stage that both have; raises CaptureError where there is none."""
+        return self.on_demand.diff(self, after)
+
+    def equation_span(self, equation: str) -> Span | None:
+        """Return the place in the jaxpr's text of an equation, by the id that `VariableVariance.equation` holds."""
+        text = self.program.jaxpr
+        equations = () if text is None else text.equations
+        return next((place.span for place in equations if place.id == equation), None)
+
+    def collectives_of_line(self, frame: Frame) -> tuple[Collective, ...]:
+        """The listed collectives from a line; those from lines that it calls come last."""
+        inside = [c for c in self.collectives if any(starts_at((one,), frame) for one in c.source.stack)]
+        return tuple(sorted(inside, key=lambda c: not starts_at(c.source.stack, frame)))
 
     def _repr_html_(self) -> str | None:
         """The HTML for a notebook, which shows plain text where there is none."""

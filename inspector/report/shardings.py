@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from ...parsers.record import Record
@@ -265,3 +266,11 @@ class CollectiveCause(Record, frozen=True):
     def is_contraction(self) -> bool:
         """True if the operation is a matrix multiplication or a convolution."""
         return self.primitive in {"dot_general", "conv_general_dilated", "ragged_dot"}
+
+
+class PropagationSteps(Record, frozen=True):
+    """The steps at which something moved, after the beginning; the spec of a value after one, and that in words."""
+
+    numbers: tuple[int, ...]
+    spec: Callable[[int, ShardedValue], str]
+    words: Callable[[int], str]

@@ -11,13 +11,15 @@ from ..correspondence.collectives import counterparts, equations_of
 from ..correspondence.evidence import Evidence
 from ..correspondence.numbers import equations_by_number, operations_at, spans_of_operations, tags_at
 from ..correspondence.positions import frames_at, spans_of
+from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from ..report import Collective, Finding, Report, ShardedValue
-from ..report.places import Place, ProbePlace, Selection, SourceLine, StagePlace, collectives_of_line, equation_span
+from ..report.places import Place, ProbePlace, Selection, SourceLine, StagePlace
 from ..report.position import own_frame, starts_at
 from ..shardings.collective_causes import causes_of
 from ..shardings.conflicts import conflicts_of
 from ..shardings.explained import why
+from ..shardings.table import values
 
 MAX_STEPS = 200
 """Steps back that are told. In a deep network an axis may have come through every layer."""
@@ -38,12 +40,12 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
     match place:
         case SourceLine(file, line):
             frame = Frame(file, "", line)
-            first = [c.span for c in collectives_in(report, stage) if starts_at(c.source.stack, frame)]
+            first = [c.span for c in collectives_of(report.program, stage) if starts_at(c.source.stack, frame)]
             spans = tuple(dict.fromkeys((*first, *spans_of(stage, file, line))))
-            return Selection(place, (frame,), None, collectives_of_line(report, frame), spans)
+            return Selection(place, (frame,), None, report.collectives_of_line(frame), spans)
         case StagePlace(name, offset):
             origin = report.program.stage(name)
-            here = () if origin is None else collectives_in(report, origin)
+            here = () if origin is None else collectives_of(report.program, origin)
             collective = next((c for c in here if c.span.start <= offset < c.span.end), None)
             if collective is not None:
                 return Selection(place, collective.source.stack, *_around(report, collective, stage))
@@ -52,7 +54,7 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
             exact = spans_of_operations(report.program, stage, known)
             spans = exact or (() if origin is stage else _first_known(stage, stack))
             own = own_frame(stack)
-            around = () if own is None else collectives_of_line(report, own)
+            around = () if own is None else report.collectives_of_line(own)
             return Selection(place, stack, None, around, spans, "exact" if exact else "name" if spans else "none")
         case ProbePlace():
             return _of_probe(report, place, stage)
@@ -67,9 +69,19 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
             return _of_finding(report, place, stage)
 
 
-def collectives_in(report: Report, stage: ParsedStage) -> tuple[Collective, ...]:
-    """The collectives in the text of any stage, whether the report lists them or not."""
-    return collectives_of(report.program, stage)
+def values_at(program: Program, place: StagePlace) -> tuple[ShardedValue, ...]:
+    """The values that the operation at a place makes; none of the operations around it."""
+    origin, listed = program.stage(place.stage), values(program)
+    home = program.stage(listed[0].stage) if listed else None
+    if home is None or origin is None:
+        return ()
+    offsets = [place.offset]
+    if home is not origin:
+        found = spans_of_operations(program, home, operations_at(program, origin, place.offset))
+        offsets = [span.start for span in found]
+    text = home.source.data
+    lines = {text.rfind(b"\n", 0, offset) for offset in offsets}
+    return tuple(value for value in listed if text.rfind(b"\n", 0, value.span.start) in lines)
 
 
 def _at(report: Report, place: Place, name: str, span: Span, stage: ParsedStage) -> Selection:
@@ -82,12 +94,11 @@ def _of_probe(report: Report, place: ProbePlace, stage: ParsedStage) -> Selectio
     path, collective = value.probe.path, value.collective
     if collective is not None:
         return Selection(place, collective.source.stack, *_around(report, collective, stage))
-    span = equation_span(report, path[-1]) if path else None
+    span = report.equation_span(path[-1]) if path else None
     return Selection(place) if span is None else _at(report, place, "jaxpr", span, stage)
 
 
 def _of_finding(report: Report, found: Finding, stage: ParsedStage) -> Selection:
-    """Return what belongs to the place of a finding: in the text where it was found, or else at its line."""
     place, stack = found.place, found.place.source.stack
     if place.stage is not None and place.span is not None:
         inner = _at(report, found, place.stage, place.span, stage)
@@ -121,11 +132,11 @@ def _spans(report: Report, collective: Collective, stage: ParsedStage) -> tuple[
 
 
 def _counterparts(report: Report, collective: Collective, stage: ParsedStage) -> Sequence[Collective]:
-    """The collectives of a stage that a collective of another stage corresponds to, as far as that is known."""
     origin = report.program.stage(collective.stage)
-    return () if origin is None else counterparts(origin, collective, stage, collectives_in(report, stage)).found
+    return (
+        () if origin is None else counterparts(origin, collective, stage, collectives_of(report.program, stage)).found
+    )
 
 
 def _first_known(stage: ParsedStage, stack: Iterable[Frame]) -> tuple[Span, ...]:
-    """The places from the innermost line of a stack that the stage knows of."""
     return next(filter(None, (spans_of(stage, frame.file, frame.line) for frame in stack)), ())

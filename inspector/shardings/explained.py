@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Literal
 
 from ...parsers.mlir import ShardingRule
@@ -15,6 +16,7 @@ from ..catalog.spellings import SDY_REQUESTS
 from ..dataflow.mlir import Dataflow, Node
 from ..ir.derived import derived
 from ..ir.program import Program
+from ..ir.sharding_spellings import from_sdy
 from ..report import (
     AxisOrigin,
     BoundaryOrigin,
@@ -22,6 +24,7 @@ from ..report import (
     ExplainedStep,
     NamedOperation,
     NodeAxis,
+    PropagationSteps,
     ShardedValue,
     ShardMapOrigin,
     SourcePosition,
@@ -31,7 +34,7 @@ from ..report import (
 )
 from .recorded import Places, origin_name, sharding_at
 from .table import node_of, propagated
-from .why import Cause, Step, cause, causes, overlap
+from .why import BEFORE, Cause, Replay, Step, cause, causes, overlap
 
 
 def why(program: Program, value: ShardedValue, most: int | None = None) -> tuple[Why, ...]:
@@ -60,6 +63,39 @@ def why_axes(program: Program, axes: Iterable[NodeAxis], most: int | None = None
     """
     _, flow = propagated(program)
     return () if flow is None else tuple(dict.fromkeys(why_axis(flow, *each, most) for each in axes))
+
+
+def propagation(program: Program) -> PropagationSteps | None:
+    """The propagation step by step, all of which are read; None where it was not recorded."""
+    _, flow = propagated(program)
+    return None if flow is None else _propagation(flow)
+
+
+@derived
+def _propagation(flow: Dataflow) -> PropagationSteps:
+    replay = Replay(flow)
+    return PropagationSteps((BEFORE, *replay.steps), partial(_spec_after, replay), partial(_moves, replay))
+
+
+def _spec_after(replay: Replay, step: int, value: ShardedValue) -> str:
+    node = node_of(replay.flow, value)
+    sharding = None if node is None else replay.after(node, step)
+    if sharding is None:
+        return value.spec or "?"
+    try:
+        return str(from_sdy(sharding, replay.flow.module.meshes).closed())
+    except ValueError:
+        return "?"
+
+
+def _moves(replay: Replay, step: int) -> str:
+    wording = wording_of(replay.flow)
+    moves = (
+        f"{move.axis} from {wording.value(move.source, move.axis)} to "
+        + ", ".join(str(wording.value(target, move.axis)) for target in move.targets)
+        for move in replay.moves.get(step, ())
+    )
+    return "before propagation" if step == BEFORE else f"after step {step} of {replay.steps[-1]}: {'; '.join(moves)}"
 
 
 class Wording:

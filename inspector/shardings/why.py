@@ -259,9 +259,3 @@ class Replay:
             for dim in final.dims
         ]
         return replace(final, dims=tuple(dims))
-
-
-@derived
-def replay_of(flow: Dataflow) -> Replay:
-    """The replay of a dataflow; the first one reads every step."""
-    return Replay(flow)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -45,15 +46,19 @@ def one(begun: CaptureHandle, job: Job) -> ExitCode:
             _keep(last, begun.request, job.save, stack)
             return write_extract(last, output)
     if output.format == "tui":
+        from shardscope.inspector.trace_errors.explain import explained_or_tried
         from shardscope.tui.app import show_live
 
-        last = show_live(begun, job.policy, seconds=job.seconds, watch=job.watch)
+        improve = partial(explained_or_tried, policy=job.policy, seconds=job.seconds)
+        last, shown = show_live(begun, job.policy, improve, watch=job.watch)
     else:
         program, beginning = _analyzed(begun, job)
         last = program.capture
     with ExitStack() as stack:
         _keep(last, begun.request, job.save, stack)
         if output.format == "tui":
+            if shown is not None:
+                _keep(last, begun.request, job.save, stack, shown)
             return after_screen(last)
         report = _report(program, begun.request, job)
         _keep(last, begun.request, job.save, stack, report)

@@ -31,7 +31,7 @@ from shardscope.inspector.render.tables.collectives import causes
 from shardscope.inspector.render.text.tables import subject_lines
 from shardscope.inspector.report import Report
 from shardscope.inspector.report.places import ProbePlace, StagePlace
-from shardscope.inspector.selection.selection import collectives_in, linked
+from shardscope.inspector.selection.selection import linked
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.sharding_syntax.mesh import MeshSyntax
 from shardscope.parsers.source import Source
@@ -111,7 +111,7 @@ def test_a_collective_has_its_lines_wherever_it_is_selected(name: str) -> None:
     """In its text, at either end of it, or in a list."""
     report = load_kept(name)
     for stage in report.program.stages:
-        for each in collectives_in(report, stage):
+        for each in report.on_demand.collectives(stage):
             for offset in (each.span.start, each.span.end - 1):
                 found = linked(report, StagePlace(stage.name, offset), stage)
                 assert found.collective == each

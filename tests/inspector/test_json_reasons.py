@@ -28,7 +28,7 @@ from shardscope.inspector.report import (
     ValueName,
     Why,
 )
-from shardscope.inspector.report.on_demand import OnDemand
+from shardscope.inspector.report.report import OnDemand
 from shardscope.parsers.sharding_syntax.mesh import AxisRef
 from shardscope.parsers.source import Frame, Span
 

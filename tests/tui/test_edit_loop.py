@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture, Failure, Progress
 from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle, Request, last_capture
+from shardscope.inspector.experiments import edited
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
-from shardscope.tui import edit_loop, suggest_screen
+from shardscope.tui import suggest_screen
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.arrivals import same_entry
 from shardscope.tui.diff_screen import DiffScreen
@@ -171,7 +172,7 @@ async def test_a_finding_is_read_copied_and_tried(
     sample: SampleCapture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
-    monkeypatch.setattr(edit_loop, "captured_with", lambda program, request, edits: repaired)
+    monkeypatch.setattr(edited, "captured_with", lambda program, request, edits: repaired)
     app = ShardscopeApp((faulty,), loops=(again(faulty, tmp_path / "script.py"),))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)

@@ -7,7 +7,7 @@ import re
 import pytest
 from shardscope.inspector.capture.model import Device
 from shardscope.inspector.cost.places import Machine
-from shardscope.inspector.report.on_demand import Torus
+from shardscope.inspector.report.report import Torus
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.tui.mesh_grid import Traffic
 from shardscope.tui.torus_grid import TorusGrid

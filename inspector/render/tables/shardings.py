@@ -9,7 +9,7 @@ from itertools import islice
 
 from ...capture.model import Value
 from ...report import Report, ShardedValue, VariableVariance
-from ...report.places import StagePlace, equation_span
+from ...report.places import StagePlace
 from ...report.position import NO_SITES, CallSites, call_sites, with_call_site
 from ...units import format_bytes, grouped, plural
 from ..collective_rows import INDEX, common_name
@@ -186,7 +186,7 @@ def variance(report: Report) -> Table:
     heading = f"Variance{note}: {plural(len(report.variance), 'value')}, {len(happening)} at which it changes"
 
     def selection(value: object) -> StagePlace | None:
-        span = equation_span(report, value.equation) if isinstance(value, VariableVariance) else None
+        span = report.equation_span(value.equation) if isinstance(value, VariableVariance) else None
         return None if span is None else StagePlace("jaxpr", span.start)
 
     return Table(

@@ -13,7 +13,7 @@ from shardscope.inspector.render.table import Table, amount_in, pieces
 from shardscope.inspector.render.tables.collectives import MAX_UNCOUNTED, causes, collectives, programs
 from shardscope.inspector.report import Collective, SourcePosition, UncountedCommunication
 from shardscope.inspector.report.cost import Estimate
-from shardscope.inspector.report.on_demand import OnDemand
+from shardscope.inspector.report.report import OnDemand
 from shardscope.parsers.source import Source, Span
 
 from .by_hand import at, axes, collective, column, report, texts, total

@@ -11,7 +11,7 @@ from shardscope.inspector.render.table import Table, plain_text
 from shardscope.inspector.render.tables.cost import cost, memory, term_text
 from shardscope.inspector.report import HostTransfer, LiveValue, PeakMemory, SourcePosition
 from shardscope.inspector.report.cost import Estimate, Term
-from shardscope.inspector.report.on_demand import OnDemand
+from shardscope.inspector.report.report import OnDemand
 from shardscope.inspector.targets.chips import Figure
 
 from .by_hand import at, collective, of_step, report, texts

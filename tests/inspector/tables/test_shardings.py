@@ -20,7 +20,7 @@ from shardscope.inspector.render.tables.shardings import (
     variance,
 )
 from shardscope.inspector.report import AxisEntry, ShardedValue, SourcePosition, VariableVariance
-from shardscope.inspector.report.on_demand import OnDemand
+from shardscope.inspector.report.report import OnDemand
 from shardscope.parsers.source import Source
 
 from . import by_hand

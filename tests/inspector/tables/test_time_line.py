@@ -9,8 +9,8 @@ import pytest
 from shardscope.inspector.render.table import Piece, Table
 from shardscope.inspector.render.tables.timeline import LEVELS, WIDTH, timeline_table
 from shardscope.inspector.report.cost import FunctionCost
-from shardscope.inspector.report.on_demand import OnDemand
 from shardscope.inspector.report.places import StagePlace
+from shardscope.inspector.report.report import OnDemand
 from shardscope.inspector.report.timeline import Activity, Timeline
 from shardscope.parsers.hlo import Instruction, parse_module
 from shardscope.parsers.source import Source
