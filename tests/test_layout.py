@@ -157,10 +157,7 @@ def test_the_folders_of_the_inspector_import_in_order() -> None:
 
 
 FRONT_ENDS = {
-    "inspector/render": {
-        "traces.ranks": "of a trace, which has no report",
-        "traces.retracing": "of a trace, which has no report",
-    },
+    "inspector/render": {},
     "tui": {
         "diff.targets": "the screen compares captures while they grow",
         "experiments.edited": "the screen captures with edits",
@@ -314,8 +311,8 @@ CEILINGS = {
     "inspector/experiments": 2865,
     "inspector/findings": 8470,
     "inspector/ir": 1906,
-    "inspector/render": 8745,
-    "inspector/report": 2760,
+    "inspector/render": 8735,
+    "inspector/report": 2765,
     "inspector/selection": 285,
     "inspector/shardings": 2770,
     "inspector/targets": 360,

@@ -20,7 +20,7 @@ from ..inspector.pipeline import inspect
 from ..inspector.report import Report
 from ..inspector.report.changes import Diff
 from ..inspector.report.policy import EVERYTHING, Policy
-from ..inspector.report.traces import RankComparison, Trace
+from ..inspector.report.traces import Trace
 from .analyst import Improve
 from .commands import Everything
 from .diff_screen import DiffScreen
@@ -88,9 +88,9 @@ def show_trace(trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHIN
     ScreenApp(TraceScreen, trace, captures_of, policy).run()
 
 
-def show_ranks(trace: Trace, found: RankComparison) -> None:
+def show_ranks(trace: Trace) -> None:
     """Show where the processes of a run differ, until the user leaves."""
-    ScreenApp(RanksScreen, trace, found).run()
+    ScreenApp(RanksScreen, trace).run()
 
 
 class ThemedApp(App[None]):

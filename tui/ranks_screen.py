@@ -21,7 +21,7 @@ from ..inspector.render.table import Column, count_cell
 from ..inspector.render.tables.traces import headline_parts, outcome, ranks_summary
 from ..inspector.report import file_and_line
 from ..inspector.report.changes import Diff
-from ..inspector.report.traces import Divergence, RankComparison, Side, Trace, ranks_text
+from ..inspector.report.traces import Divergence, Side, Trace, ranks_text
 from .diff_screen import ComparingScreen, DiffPane
 from .drawn_text import of_python
 from .key_footer import KeyFooter
@@ -66,16 +66,15 @@ class RanksScreen(ComparingScreen):
         *PromptedScreen.LAST,
     ]
 
-    def __init__(self, trace: Trace, found: RankComparison) -> None:
+    def __init__(self, trace: Trace) -> None:
         super().__init__()
         self._trace = trace
-        self._found = found
         self._other = 1
 
     def compose(self) -> ComposeResult:
         yield Static(data("   ".join(headline_parts(self._trace)), "bold"), id="trace-headline")
         with DiffPane(id="ranks-list"):
-            yield Static(data(outcome(self._found)), classes="summary")
+            yield Static(data(outcome(self._trace.ranks)), classes="summary")
             yield RowTable(COLUMNS, id="ranks-table")
         yield Static(id="ranks-sides", classes="summary")
         with Horizontal(id="ranks-lines"):
@@ -89,10 +88,10 @@ class RanksScreen(ComparingScreen):
 
     def on_mount(self) -> None:
         table = self.query_one(RowTable)
-        table.nothing = "" if len(self._found.ranks) < 2 else "No differences in what was compared."
-        table.show([_row(number, each) for number, each in enumerate(self._found.divergences)])
+        table.nothing = "" if len(self._trace.ranks.ranks) < 2 else "No differences in what was compared."
+        table.show([_row(number, each) for number, each in enumerate(self._trace.ranks.divergences)])
         table.focus()
-        self.query_one("#ranks-lines").display = bool(self._found.divergences)
+        self.query_one("#ranks-lines").display = bool(self._trace.ranks.divergences)
         self._show()
 
     def on_resize(self) -> None:
@@ -124,7 +123,7 @@ class RanksScreen(ComparingScreen):
     @property
     def _selected(self) -> Divergence | None:
         key = self.query_one(RowTable).selected
-        return self._found.divergences[key] if isinstance(key, int) else None
+        return self._trace.ranks.divergences[key] if isinstance(key, int) else None
 
     @property
     def _shown(self) -> tuple[Side, Side] | None:
@@ -134,7 +133,7 @@ class RanksScreen(ComparingScreen):
         return selected.sides[0], selected.sides[min(self._other, len(selected.sides) - 1)]
 
     def _summary(self) -> Iterator[Content]:
-        lines = list(ranks_summary(self._trace, self._found))
+        lines = list(ranks_summary(self._trace))
         yield from map(data, lines[:MAX_NOTES])
         if len(lines) > MAX_NOTES:
             yield data(f"and {len(lines) - MAX_NOTES} more lines in the text report", "$aside")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 Kind = Literal["report", "reports", "comparison", "diff", "verdicts", "trace", "ranks", "suggestions", "links"]
 """A `Report`; several, or one, after each other; a `Comparison`; a `Diff`; the `Verdict`s of a check; a `Trace`;
-a `Trace` with a `RankComparison`; `Suggestions`; the `LinkedPart`s of a program."""
+a `Trace` of ranks; `Suggestions`; the `LinkedPart`s of a program."""
 
 RENDERERS: Mapping[str, Mapping[Kind, str]] = {
     "text": {

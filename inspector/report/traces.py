@@ -80,53 +80,6 @@ class Process(Record, frozen=True):
         return self.started.rank
 
 
-class Trace(Record, frozen=True):
-    """The record of a command; `status` is its exit status, or a signal's number negated, if known.
-
-    `ended` says why shardscope ended it, if it did. `explanation` tells why its script raised, where that is known.
-
-    `programs` are ranked: what communicates most in all calls comes first, then what took longest to compile.
-    """
-
-    command: tuple[str, ...]
-    processes: tuple[Process, ...]
-    programs: tuple[Program, ...]
-    status: int | None = None
-    seconds: float | None = None
-    ended: str = ""
-    explanation: Explanation | None = None
-
-    @property
-    def is_distributed(self) -> bool:
-        """True if its processes belong to one distributed run."""
-        ranks = [process.rank for process in self.processes]
-        return len(ranks) > 1 and None not in ranks and len(set(ranks)) == len(ranks)
-
-    @property
-    def merged(self) -> tuple[Program, ...]:
-        """The programs, each once that several processes of one run have alike, as the first of them has it."""
-        if not self.is_distributed:
-            return self.programs
-        groups = grouped((_identity(program), program) for program in self.programs)
-        return tuple(
-            replace(min(group, key=lambda each: each.process), on=tuple(sorted(each.process for each in group)))
-            for group in groups.values()
-        )
-
-    def id_of(self, program: Program) -> str:
-        """The id of a program; with its process in front where there are several, but for the first rank."""
-        compiled = program.compiled.id
-        is_plain = len(self.processes) == 1 or (self.is_distributed and program.process == 0)
-        return compiled if is_plain else f"{program.process}/{compiled}"
-
-
-def _identity(program: Program) -> object:
-    compiled = program.compiled
-    if compiled.fingerprint:
-        return compiled.fingerprint, compiled.id
-    return compiled.id, compiled.source, compiled.call, compiled.arguments, compiled.static
-
-
 class Side(Record, frozen=True):
     """The behaviour of some ranks, in words, its line, and the program that it is about, if they have one."""
 
@@ -161,11 +114,6 @@ class RankComparison(Record, frozen=True):
     unknown: tuple[str, ...]
 
 
-def ranks_text(ranks: Sequence[int]) -> str:
-    """`rank 3`, `ranks 0–2, 5`."""
-    return _named(ranges_text(ranks))
-
-
 class Retraced(Record, frozen=True):
     """The programs of one function of a process, in the order in which they were compiled.
 
@@ -180,6 +128,62 @@ class Retraced(Record, frozen=True):
     def compile_seconds(self) -> float:
         """Seconds of all of its compilations but the first."""
         return sum(program.compiled.compile_seconds for program in self.programs[1:])
+
+
+class Trace(Record, frozen=True):
+    """The record of a command; `status` is its exit status, or a signal's number negated, if known.
+
+    `ended` says why shardscope ended it, if it did. `explanation` tells why its script raised, where that is known.
+
+    `programs` are ranked: what communicates most in all calls comes first, then what took longest to compile.
+    `retraced` are the user's functions that were compiled more than once, what cost most first; `ranks` compares its
+    processes.
+    """
+
+    command: tuple[str, ...]
+    processes: tuple[Process, ...]
+    programs: tuple[Program, ...]
+    status: int | None = None
+    seconds: float | None = None
+    ended: str = ""
+    explanation: Explanation | None = None
+    retraced: tuple[Retraced, ...] = ()
+    ranks: RankComparison = RankComparison((), 0, (), ())
+
+    @property
+    def is_distributed(self) -> bool:
+        """True if its processes belong to one distributed run."""
+        ranks = [process.rank for process in self.processes]
+        return len(ranks) > 1 and None not in ranks and len(set(ranks)) == len(ranks)
+
+    @property
+    def merged(self) -> tuple[Program, ...]:
+        """The programs, each once that several processes of one run have alike, as the first of them has it."""
+        if not self.is_distributed:
+            return self.programs
+        groups = grouped((_identity(program), program) for program in self.programs)
+        return tuple(
+            replace(min(group, key=lambda each: each.process), on=tuple(sorted(each.process for each in group)))
+            for group in groups.values()
+        )
+
+    def id_of(self, program: Program) -> str:
+        """The id of a program; with its process in front where there are several, but for the first rank."""
+        compiled = program.compiled.id
+        is_plain = len(self.processes) == 1 or (self.is_distributed and program.process == 0)
+        return compiled if is_plain else f"{program.process}/{compiled}"
+
+
+def _identity(program: Program) -> object:
+    compiled = program.compiled
+    if compiled.fingerprint:
+        return compiled.fingerprint, compiled.id
+    return compiled.id, compiled.source, compiled.call, compiled.arguments, compiled.static
+
+
+def ranks_text(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 0–2, 5`."""
+    return _named(ranges_text(ranks))
 
 
 def _named(text: str) -> str:

@@ -6,6 +6,7 @@ What was cut off when a process died is left out.
 from __future__ import annotations
 
 import os
+import time
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +43,8 @@ from ..collectives.stage import collectives_in_context
 from ..ir import program as ir
 from ..report.traces import Process, Program, Trace
 from ..units import known_sum
+from .ranks import compare_ranks, first_other_call
+from .retracing import retraced
 
 
 def is_trace(path: Path) -> bool:
@@ -55,12 +58,17 @@ def _event_files(folder: Path) -> Iterator[Path]:
 
 
 def read_trace(
-    folder: Path, command: Sequence[str] = (), status: int | None = None, seconds: float | None = None
+    folder: Path,
+    command: Sequence[str] = (),
+    status: int | None = None,
+    seconds: float | None = None,
+    expected: int | None = None,
 ) -> Trace:
-    """Everything that is in the folder of a trace."""
+    """Everything that is in the folder of a trace of so many processes."""
     session = Session(folder)
     session.update()
-    return session.trace(command, status, seconds)
+    trace = session.trace(command, status, seconds)
+    return replace(trace, retraced=retraced(trace), ranks=compare_ranks(trace, expected))
 
 
 @dataclass
@@ -239,3 +247,41 @@ def keep_propagated(trace: Trace, python: str) -> None:
             if capture.damage is None:
                 file.save(capture, program.path)
                 drop_propagation(program.path)
+
+
+GRACE_S = 10.0
+"""Seconds that processes have, after they have diverged, to show what else they do."""
+
+
+class RankWatch:
+    """Reads what the processes record as they run. With `at_rest`, those that do something have all the time."""
+
+    def __init__(self, folder: Path, *, at_rest: bool = False) -> None:
+        self._session = Session(folder)
+        self._at_rest = at_rest
+        self._since: float | None = None
+
+    @property
+    def _ranks(self) -> list[RecordedProcess]:
+        return [each for each in self._session.processes if each.process and each.process.started.rank is not None]
+
+    def why_to_end(self) -> str:
+        """Return a reason to end the processes; empty while there is none."""
+        if self._session.update() and (self._since is None or self._at_rest):
+            self._since = time.monotonic() if self._have_diverged() else None
+        if self._since is None or time.monotonic() - self._since < GRACE_S:
+            return ""
+        return "they run different programs"
+
+    def have_ended(self, processes: int) -> bool:
+        """Return whether so many processes have come to the end of their scripts."""
+        return [rank.finished().has_ended for rank in self._ranks] == [True] * processes
+
+    def _have_diverged(self) -> bool:
+        ranks = dict(enumerate(self._ranks))
+        known = {
+            number: {each.number: each.fingerprint for each in rank.programs.values()} for number, rank in ranks.items()
+        }
+        calls = {number: [known[number].get(each.number, "") for each in rank.called] for number, rank in ranks.items()}
+        ended = {number: rank.finished().has_ended for number, rank in ranks.items()}
+        return first_other_call(calls, ended) is not None

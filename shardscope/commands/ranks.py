@@ -27,7 +27,6 @@ from shardscope.commands.tracing import (
 from shardscope.configuration import seconds
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.render.renderers import renderer
-from shardscope.inspector.traces.ranks import compare_ranks
 
 SKEW_S = 3607.0
 """Seconds between the clocks of two processes: a program that depends on the time differs, even where it rounds it."""
@@ -63,18 +62,17 @@ def run(options: argparse.Namespace) -> ExitCode:
             at_rest=False,
             timeout=options.timeout,
         )
-        found = compare_ranks(trace, options.processes)
         if output.format == "tui":
             from shardscope.tui.app import show_ranks
 
-            show_ranks(trace, found)
+            show_ranks(trace)
         else:
-            write_rendered(renderer(output.format, "ranks")[1], (trace, found), output)
-    if found.divergences:
+            write_rendered(renderer(output.format, "ranks")[1], trace, output)
+    if trace.ranks.divergences:
         return ExitCode.FINDINGS
     if trace.status:
         return ExitCode.INTERRUPTED if trace.status in (-2, 130) else FAILED["died" if trace.status < 0 else "function"]
-    return FAILED["died"] if trace.ended or not found.ranks else ExitCode.DONE
+    return FAILED["died"] if trace.ended or not trace.ranks.ranks else ExitCode.DONE
 
 
 def _take_processes(options: argparse.Namespace) -> None:

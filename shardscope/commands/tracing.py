@@ -29,8 +29,7 @@ from shardscope.inspector.capture.tracing import (
 )
 from shardscope.inspector.render.printable import printable
 from shardscope.inspector.report.traces import Trace
-from shardscope.inspector.traces.ranks import RankWatch
-from shardscope.inspector.traces.read import is_trace, read_trace
+from shardscope.inspector.traces.read import RankWatch, is_trace, read_trace
 
 MAX_LINES = 12
 """Maximum number of lines of a failed process's output."""
@@ -130,7 +129,7 @@ def traced_as_processes(
         if rank and status:
             lines = output_file(folder, rank).read_text(errors="replace").splitlines()[-MAX_LINES:]
             print(printable("\n".join((f"shardscope: last output of process {rank}", *lines))), file=sys.stderr)
-    return replace(read_trace(folder, command, ended.status, ended.seconds), ended=ended.why)
+    return replace(read_trace(folder, command, ended.status, ended.seconds, processes), ended=ended.why)
 
 
 def _wanted_devices(trace: Trace) -> int | None:

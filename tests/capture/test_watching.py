@@ -28,7 +28,7 @@ from shardscope.inspector.capture.worker.probes import watching
 from shardscope.inspector.capture.worker.probes.live import Inputs
 from shardscope.inspector.capture.worker.probes.probes import _window
 from shardscope.inspector.capture.worker.program.jaxpr_facts import Table
-from shardscope.inspector.traces import ranks
+from shardscope.inspector.traces import read
 from shardscope.parsers.source import Source
 
 CALLS = (Called(0), Called(0))
@@ -49,13 +49,13 @@ def test_ranks_that_still_run(
     one: Sequence[Event], other: Sequence[Event], differ: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that has called less may still call the rest, until its script has ended."""
-    monkeypatch.setattr(ranks, "GRACE_S", 0.0)
+    monkeypatch.setattr(read, "GRACE_S", 0.0)
     for rank, events in enumerate((one, other)):
         (tmp_path / str(rank)).mkdir()
         started = ProcessStarted(rank + 1, ("script.py",), "python", 0.0, rank)
         frames = (wire.encode(frame_of(event)) for event in (started, *events))
         (tmp_path / str(rank) / EVENTS_FILE).write_bytes(b"".join(frames))
-    watch = ranks.RankWatch(tmp_path)
+    watch = read.RankWatch(tmp_path)
     assert watch.why_to_end() == ("they run different programs" if differ else "")
     assert watch.have_ended(2) == (one[-1] == other[-1] == ScriptEnded())
     assert not watch.have_ended(3)

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -18,8 +19,8 @@ from shardscope.inspector.render.html.comparison import ranks_page, trace_page
 from shardscope.inspector.render.json.trace import ranks_json_schema, ranks_to_json
 from shardscope.inspector.render.tables.traces import outcome
 from shardscope.inspector.report.traces import Process, Program, Trace, ranks_text
-from shardscope.inspector.traces.ranks import RankWatch, compare_ranks, first_other_call
-from shardscope.inspector.traces.read import read_trace
+from shardscope.inspector.traces.ranks import compare_ranks, first_other_call
+from shardscope.inspector.traces.read import RankWatch, read_trace
 from shardscope.tui.app import ScreenApp
 from shardscope.tui.diff_screen import DiffScreen
 from shardscope.tui.ranks_screen import RanksScreen
@@ -107,8 +108,8 @@ def test_one_list_of_all_processes(trace: Trace) -> None:
 
 def test_the_page_has_each_difference_with_its_lines(folder: Path, trace: Trace) -> None:
     """The operations are those of the texts that JAX wrote in each process, the lines those of the script."""
-    found = compare_ranks(trace, 2)
-    for made, has_lines in ((ranks_page((trace, found)), True), (trace_page(trace), False)):
+    found = trace.ranks
+    for made, has_lines in ((ranks_page(trace), True), (trace_page(trace), False)):
         page = Page(made)
         assert_ours(page)
         assert page.tags.count("article") == len(found.divergences)
@@ -128,9 +129,9 @@ def _shown(views: list[TextView]) -> list[str | None]:
 
 @pytest.mark.once
 async def test_the_screen_shows_both_lines_and_compares_the_programs(trace: Trace) -> None:
-    found = compare_ranks(trace, 2)
+    found = trace.ranks
     lines = (HERE / "diverging.py").read_text().splitlines()
-    app = ScreenApp(RanksScreen, trace, found)
+    app = ScreenApp(RanksScreen, trace)
     async with app.run_test(size=(120, 40)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: f"{len(found.divergences)} differences between ranks 0–1" in driver.text)
@@ -155,7 +156,7 @@ async def test_the_screen_shows_both_lines_and_compares_the_programs(trace: Trac
 async def test_no_difference_is_not_said_of_ranks_that_were_not_compared() -> None:
     backend = Backend("0", "0", "cpu", "cpu", 8, 1, 2)
     alone = Trace(("train.py",), (Process(ProcessStarted(1, (), "3", 0.0, 1), backend),), ())
-    app = ScreenApp(RanksScreen, alone, compare_ranks(alone, 2))
+    app = ScreenApp(RanksScreen, replace(alone, ranks=compare_ranks(alone, 2)))
     async with app.run_test(size=(80, 24)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "nothing was recorded of rank 0" in driver.text)
@@ -169,7 +170,7 @@ def test_the_document_keeps_to_its_schema(trace: Trace) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "docs" / "ranks.schema.json").read_text())
     assert schema == ranks_json_schema()
-    jsonschema.Draft202012Validator(schema).validate(json.loads(ranks_to_json((trace, compare_ranks(trace, 2)))))
+    jsonschema.Draft202012Validator(schema).validate(json.loads(ranks_to_json(trace)))
 
 
 def test_calls_of_those_that_still_run() -> None:

@@ -218,7 +218,8 @@ async def test_differences_between_ranks(size: tuple[int, int], update: bool) ->
         ),
     )
     processes = tuple(Process(ProcessStarted(n, ("train.py",), "3.11.7", 0.0, n), seconds=2.5) for n in range(4))
-    trace = Trace(("python", "train.py"), processes, (), status=0, seconds=12.5)
-    async with opened(ScreenApp(RanksScreen, trace, RankComparison((0, 1, 2, 3), 1, divergences, ())), size) as driver:
+    ranks = RankComparison((0, 1, 2, 3), 1, divergences, ())
+    trace = Trace(("python", "train.py"), processes, (), status=0, seconds=12.5, ranks=ranks)
+    async with opened(ScreenApp(RanksScreen, trace), size) as driver:
         await driver.until(lambda: "dense<4.0>" in driver.text and "search" in driver.text)
         compare("ranks", size, await settled(driver), update=update)

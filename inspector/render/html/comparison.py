@@ -10,7 +10,6 @@ from ...report.changes import Diff
 from ...report.comparison import Comparison
 from ...report.traces import Divergence, RankComparison, Side, Trace, ranks_text
 from ...report.verdict import Verdict
-from ...traces.ranks import compare_ranks
 from ..headline import headline
 from ..tables.comparison import budgets_table, collectives_by_cause, diff_tables, summary, targets, word
 from ..tables.traces import endings, headline_parts, outcome, programs, ranks_summary, retracings, transfers
@@ -62,27 +61,25 @@ def trace_page(trace: Trace) -> str:
     """The programs, what communicates most first; of several processes, their differences."""
     raised = dict.fromkeys(each.failure.message for each in trace.processes if each.failure is not None)
     hints = dict.fromkeys(each.failure.hint for each in trace.processes if each.failure is not None)
-    found = compare_ranks(trace) if trace.is_distributed else None
     parts = [
         *(element("p", text(message), "error") for message in raised),
         *(element("p", text(f"hint: {hint}")) for hint in hints if hint),
-        *([_differences(found, with_lines=False)] if found is not None else []),
+        *([_differences(trace.ranks, with_lines=False)] if trace.is_distributed else []),
         *_programs(trace),
         _lines(endings(trace)),
     ]
-    return _page(trace, found, parts)
+    return _page(trace, parts, has_differences=trace.is_distributed and bool(trace.ranks.divergences))
 
 
-def ranks_page(compared: tuple[Trace, RankComparison]) -> str:
+def ranks_page(trace: Trace) -> str:
     """The differences with the lines that they come from, then the programs; the files are as they are on disk."""
-    trace, found = compared
-    parts = [_differences(found, with_lines=True), _lines(ranks_summary(trace, found)), *_programs(trace)]
-    return _page(trace, found, parts)
+    parts = [_differences(trace.ranks, with_lines=True), _lines(ranks_summary(trace)), *_programs(trace)]
+    return _page(trace, parts, has_differences=bool(trace.ranks.divergences))
 
 
-def _page(trace: Trace, found: RankComparison | None, parts: Sequence[str]) -> str:
+def _page(trace: Trace, parts: Sequence[str], *, has_differences: bool) -> str:
     command, *others = headline_parts(trace)
-    links = [("differences", "Differences")] if found is not None and found.divergences else []
+    links = [("differences", "Differences")] if has_differences else []
     links += [(table.id, table.title) for table in (programs(trace), transfers(trace), retracings(trace)) if table.rows]
     head = [element("h1", text(command)), element("p", text(" · ".join(others)))]
     return page(command, [*head, *parts], links)

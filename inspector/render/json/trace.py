@@ -9,7 +9,6 @@ from msgspec import Struct, field
 from ... import report as values
 from ...capture.protocol.trace import Place
 from ...report import traces
-from ...traces.retracing import retraced
 from .finding import Remedy, Where, remedy_of, where_of
 from .references import shaped
 from .shaped import encoded, schema_of
@@ -161,7 +160,7 @@ def trace_to_json(found: traces.Trace) -> bytes:
             for number, process in enumerate(found.processes)
             for each in process.transfers
         ],
-        [_retraced(each, found) for each in retraced(found)],
+        [_retraced(each, found) for each in found.retraced],
         None if found.explanation is None else _explanation(found.explanation),
     )
     return encoded(document)
@@ -238,15 +237,14 @@ class Ranks(Struct, frozen=True):
     messages: list[str]
 
 
-def ranks_to_json(compared: tuple[traces.Trace, traces.RankComparison]) -> bytes:
+def ranks_to_json(run: traces.Trace) -> bytes:
     """The document as UTF-8, with a newline at the end."""
-    run, found = compared
     messages = dict.fromkeys(message.text for process in run.processes for message in process.messages)
     failures = [process.failure.message for process in run.processes if process.failure is not None]
     return encoded(
         shaped(
             Ranks,
-            found,
+            run.ranks,
             schema="shardscope.ranks/1",
             command=run.command,
             status=run.status,

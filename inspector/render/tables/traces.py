@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...capture.protocol.trace import Place
 from ...report import file_and_line
 from ...report.traces import Program, RankComparison, Retraced, Trace, ranks_text
-from ...traces.retracing import retraced
 from ...units import format_seconds, plural
 from ..table import Cell, Column, Detail, Piece, Row, Table, count_cell, size_cell, time_cell
 
@@ -186,7 +185,7 @@ def transfers(trace: Trace) -> Table:
 
 def retracings(trace: Trace) -> Table:
     """Functions that were compiled more than once, and what differs between their calls."""
-    rows = [row for found in retraced(trace) for row in _retraced(found, trace)]
+    rows = [row for found in trace.retraced for row in _retraced(found, trace)]
     return Table(
         id="retracing",
         title="Retracing",
@@ -213,8 +212,9 @@ def outcome(found: RankComparison) -> str:
     return f"{count} between {ranks_text(found.ranks)}"
 
 
-def ranks_summary(trace: Trace, found: RankComparison) -> Iterator[str]:
+def ranks_summary(trace: Trace) -> Iterator[str]:
     """The compared programs, and those that could not be compared."""
+    found = trace.ranks
     programs = plural(found.same, "program") if found.same else "No program"
     if found.ranks:
         yield f"{programs} of several processes {'are' if found.same > 1 else 'is'} equal in {ranks_text(found.ranks)}."

@@ -13,9 +13,8 @@ from ...capture.model import Capture
 from ...ir.program import Program
 from ...report.changes import Change, Diff, Transfer
 from ...report.comparison import Comparison
-from ...report.traces import Divergence, RankComparison, Trace, ranks_text
+from ...report.traces import Divergence, Trace, ranks_text
 from ...report.verdict import Broken, Verdict
-from ...traces.ranks import compare_ranks
 from ..headline import headline
 from ..printable import printable
 from ..tables.comparison import collectives_by_cause, diff_tables, summary, targets, word
@@ -130,8 +129,7 @@ def print_trace(trace: Trace, console: Console) -> None:
         hints = dict.fromkeys(f"hint: {failure.hint}" for failure in raised if failure.hint)
         console.print()
         console.print(section("The script raised", [*(data(each, "bold red") for each in messages), *map(data, hints)]))
-    found = compare_ranks(trace) if trace.is_distributed else None
-    for divergence in found.divergences if found is not None else ():
+    for divergence in trace.ranks.divergences if trace.is_distributed else ():
         console.print()
         console.print(divergence_section(divergence))
     for table in (programs(trace), transfers(trace), retracings(trace)):
@@ -164,13 +162,12 @@ def _sides(divergence: Divergence) -> Iterator[RenderableType]:
         yield line
 
 
-def print_ranks(compared: tuple[Trace, RankComparison], console: Console) -> None:
+def print_ranks(trace: Trace, console: Console) -> None:
     """Print where the processes differ, or that they do not."""
-    trace, found = compared
     console.print(trace_headline(trace))
     console.print()
-    for divergence in found.divergences:
+    for divergence in trace.ranks.divergences:
         console.print(divergence_section(divergence))
         console.print()
-    for line in ranks_summary(trace, found):
+    for line in ranks_summary(trace):
         console.print(data(line))

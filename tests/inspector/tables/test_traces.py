@@ -17,6 +17,7 @@ from shardscope.inspector.capture.protocol.trace import (
 from shardscope.inspector.render.table import pieces, plain_text
 from shardscope.inspector.render.tables.traces import endings, headline_parts, programs, retracings
 from shardscope.inspector.report.traces import Process, Program, Trace
+from shardscope.inspector.traces.retracing import retraced
 
 from .by_hand import column, texts
 
@@ -36,7 +37,8 @@ def program(id: str = "step", number: int = 0, **fields: Any) -> Program:
 
 
 def trace(*listed: Program, processes: tuple[Process, ...] = (), **fields: Any) -> Trace:
-    return Trace(("/usr/bin/python", "x.py", "a b"), processes or (process(),), listed, **fields)
+    made = Trace(("/usr/bin/python", "x.py", "a b"), processes or (process(),), listed, **fields)
+    return replace(made, retraced=retraced(made))
 
 
 def test_the_headline() -> None:
