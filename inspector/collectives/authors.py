@@ -15,6 +15,7 @@ from typing import TypeVar
 from ..catalog.custom_calls import OF_CPUS
 from ..catalog.spellings import KIND_OF
 from ..correspondence.numbers import tags_in
+from ..correspondence.partitioned import CUSTOM
 from ..correspondence.parts import BECOMES, COMBINED, Part
 from ..dataflow.hlo import HloValue, hlo_flow
 from ..dataflow.meaning import SAME
@@ -28,7 +29,6 @@ from ..report.spelled import argument_of
 from ..units import bits_of, grouped, known_sum
 from .context import AnalysisContext
 from .operations import OperationFacts, facts_of
-from .origin import CUSTOM
 from .participants import Participants
 from .users import passes_served
 

@@ -7,11 +7,11 @@ from msgspec import field
 from ...parsers.record import Record
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ..capture.model import Device
+from ..correspondence.partitioned import Partitioning, partitioning_of
 from ..ir.derived import derived
 from ..ir.program import Program
 from ..ir.stage import ParsedStage
 from .operations import Lowered
-from .origin import Partitioning, partitioning_of
 
 
 class AnalysisContext(Record, frozen=True):
@@ -44,7 +44,7 @@ def context_of(program: Program) -> AnalysisContext:
     return AnalysisContext(
         program.meshes,
         program.declared_partitions,
-        None if before is None or after is None else _partitioning(after, before),
+        None if before is None or after is None else partitioning_of(after, before),
         differentiated,
         program.devices,
         Lowered(
@@ -59,11 +59,6 @@ def context_of(program: Program) -> AnalysisContext:
         after,
         program.capture.subject is not None and program.capture.subject.platform == "cpu",
     )
-
-
-@derived
-def _partitioning(after: ParsedStage, before: ParsedStage) -> Partitioning | None:
-    return None if before.hlo is None or after.hlo is None else partitioning_of(before.hlo, after.hlo)
 
 
 @derived
