@@ -38,7 +38,7 @@ from .protocol.workspace import (
     read_stages,
 )
 from .scratch import Scratch
-from .warm import TOO_LATE
+from .warm import TOO_LATE, WARMTH
 
 SLOWEST_START = 60.0
 """Seconds in which an interpreter must say that it is one."""
@@ -77,6 +77,7 @@ class Attempt:
             request,
             chosen=devices if negotiable and devices is not None else 0,
             topology="" if topology is None else json.dumps(topology),
+            compiled=str(WARMTH.compiled) if request.is_trial else "",
         )
         self._deadline = deadline
         self._python = request.python or sys.executable

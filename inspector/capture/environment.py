@@ -46,10 +46,13 @@ def child_environment(environment: Mapping[str, str], target: Target, devices: i
 
     XLA_FLAGS are added to and not replaced, and the count is set there, not in JAX_NUM_CPU_DEVICES, which would win
     over what the script itself writes to XLA_FLAGS. A compilation that comes from the persistent cache writes no
-    stages, so that cache is off. XLA reads NPROC as the number of processors. libtpu takes a lock that only processes
-    which use a TPU need.
+    stages, so that cache is off; where it is on, it keeps all programs. XLA reads NPROC as the number of processors.
+    libtpu takes a lock that only processes which use a TPU need.
     """
-    changed = dict(environment) | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
+    changed = dict(environment) | {
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
     if target.platform != "local":
         changed |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "NPROC": environment.get("NPROC", str(THREADS))}
         if devices is not None:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -75,7 +75,7 @@ def begin(request: Request) -> CaptureHandle:
     return CaptureHandle(request, chain([next(captures)], captures), cancellation)
 
 
-def capture(request: Request, cancellation: Cancellation | None = None) -> Iterator[Capture]:
+def capture(request: Request, cancellation: Cancellation | None = None) -> Generator[Capture, None, None]:
     """Capture a function; yields a Capture after every event, each with more in it, the last one complete or failed.
 
     Whatever goes wrong is the last Capture's `failure`; nothing is raised for it. Closing the iterator, or an exception

@@ -20,12 +20,14 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from .children import Children
 from .guarding import MARK
 from .protocol.bootstrap import LOAD
+from .scratch import Scratch
 
 PROGRAM = Path(__file__).parent / "worker" / "warm_server.py"
 
@@ -159,6 +161,12 @@ class Warmth:
                 return None
             self.forked += 1
             return pid
+
+    @cached_property
+    def compiled(self) -> Path:
+        """The folder of what scripts compiled: it goes with this process."""
+        self._scratch = Scratch()
+        return self._scratch.path
 
     def prepare(self) -> None:
         """Start a server for what was started last: somebody is going to capture again."""

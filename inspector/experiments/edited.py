@@ -6,14 +6,15 @@ The text goes to a temporary file, which the capturing process imports in the pl
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from ..capture.model import Capture, CaptureError
 from ..capture.protocol.request import Request
 from ..capture.scratch import Scratch
-from ..capture.spawn import last_capture
+from ..capture.spawn import capture
 from ..ir.program import Program
 from ..pipeline import inspect
 from ..report import Edit, Finding, Report
@@ -22,14 +23,29 @@ from ..report.edits import edited
 from ..report.policy import Policy
 
 
-def captured_with(known: Program, request: Request, edits: Iterable[Edit]) -> Capture | None:
-    """The capture of a program with edits in its source; None where they cannot be made."""
+def captured_with(
+    known: Program,
+    request: Request,
+    edits: Iterable[Edit],
+    is_wanted: Callable[[Capture], bool] = lambda compiled: True,
+) -> Capture | None:
+    """The capture of a program with edits in its source; None where they cannot be made.
+
+    It is run only if what was compiled `is_wanted`.
+    """
     texts = edited(known, edits)
     if not texts:
         return None
     with Scratch() as folder:
         pairs = list(_written(texts, folder, request.directory or os.getcwd()))
-        return last_capture(replace(request, replaced=tuple(pairs), devices=devices_of(known, request)))
+        with closing(capture(replace(request, replaced=tuple(pairs), devices=devices_of(known, request)))) as growing:
+            is_known = False
+            for latest in growing:
+                is_run = latest.progress is not None and latest.progress.phase == "run" and not latest.complete
+                if is_run and not is_known and not is_wanted(latest):
+                    return replace(latest, progress=None, complete=True)
+                is_known |= is_run
+            return latest
 
 
 def changes_by(finding: Finding, report: Report, request: Request, policy: Policy) -> Diff:

@@ -29,7 +29,7 @@ from .rewrites import rewrites
 from .suspects import RULE, obstacle, with_suspects
 from .switches import draws_others
 from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
-from .verdict import Side, judged
+from .verdict import Side, judged, may_help
 from .written import with_true_title
 
 MIN_SECONDS, MAX_SECONDS = 2.0, 20.0
@@ -257,7 +257,7 @@ class Lab:
         request = for_numbers(self._request, gentle=self._gentle)
         if self._is_small_and_elsewhere:
             request = replace(self._elsewhere, case=str(case))
-        changed = captured_with(self._report.program, request, edits)
+        changed = captured_with(self._report.program, request, edits, self._may_help)
         if changed is None:
             return Experiment("does not trace", "the source is missing, or differs from what was captured")
         if changed.failure is not None:
@@ -273,6 +273,10 @@ class Lab:
         if is_compared or not self._judged(done, found).helps:
             return done
         return _Tried(done.after, *self._compared_here(edits, changed, case, _rounding(found)))
+
+    def _may_help(self, compiled: Capture) -> bool:
+        after = inspect(compiled, self._policy)
+        return may_help(self._side, Side.of(after, measured(after)))
 
     @cached_property
     def _side(self) -> Side:

@@ -69,7 +69,8 @@ def for_numbers(request: Request, *, gentle: bool = False) -> Request:
 
     `gentle` inputs keep more programs finite: see `Request`.
     """
-    return replace(request, fingerprints=True, probe="none", reference=False, passes="", gentle=gentle, gradients=False)
+    plain = replace(request, probe="none", reference=False, passes="", gradients=False)
+    return replace(plain, is_trial=True, fingerprints=True, gentle=gentle)
 
 
 def is_finite(run: Execution) -> bool:

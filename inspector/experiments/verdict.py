@@ -98,6 +98,16 @@ def judged(report: Report, before: Side, after: Side, numbers: Comparison, found
     )
 
 
+def may_help(before: Side, after: Side) -> bool:
+    """Return whether the verdict on a change could be that it helps, of any finding and whatever its results are."""
+    fewer = [rule_named(rule) for rule, count in before.rules.items() if after.rules[rule] < count]
+    is_gone = any(rule is not None and (rule.severity == "error" or rule.is_observation) for rule in fewer)
+    was, now = before.cost, after.cost
+    pairs = (now.bytes, was.bytes), (now.work, was.work), (now.flops, was.flops), (now.seconds, was.seconds)
+    is_less = any(is_more(*pair) for pair in pairs) or is_more(now.memory, was.memory, LEAST_MEMORY)
+    return was.bytes is None or is_less or is_gone
+
+
 def _moved_batch(before: Report, after: Side, found: Finding | None) -> str:
     """Say which data a change of a parameter's sharding splits in another dimension: its edit is of both."""
     if found is None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 from ..protocol.events import Devices, End, Imported, Script, Stage
 from ..protocol.request import Request, UsageError, read_overrides, split_function
 from ..protocol.workspace import DUMP, FAULT_LOG, SOURCE, WAITING, diverted, find_propagation
-from . import backward_lines, failures, patches
+from . import backward_lines, failures, kept_programs, patches
 from .channel import Channel, Pipe, die_with_parent, leave
 from .inputs.costliest import Costliest
 from .inputs.first_call import capture_call
@@ -92,6 +92,8 @@ def _capture(request: Request, channel: Channel, workspace: str, topology: Topol
     overrides = Overriding(read_overrides(request.overrides))
     overrides.watch_imports()
     backward_lines.watch_imports()
+    if request.compiled:
+        kept_programs.watch_imports(request.compiled)
     patches.repeat_random_numbers()
     patches.pause_collector()
     if topology is not None:

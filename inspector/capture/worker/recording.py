@@ -162,7 +162,12 @@ def _run(
         inputs = live.nudged(inputs) if request.nudged else inputs
         with waiting.watched(waits):
             outputs, execution = live.run(
-                compiled, inputs, call.results or (), closely=request.fingerprints, on_devices=request.reference
+                compiled,
+                inputs,
+                call.results or (),
+                closely=request.fingerprints,
+                on_devices=request.reference,
+                is_timed=not request.is_trial,
             )
     except (TypeError, ValueError, AssertionError, NotImplementedError) as error:
         if failures.user_line(error):
@@ -171,6 +176,8 @@ def _run(
         channel.tell("warning", f"no live run: {error}")
         return
     channel.send(execution)
+    if request.is_trial:
+        return
     channel.enter("probe")
     try:
         # What the compiler says of the program with probes, it has said of the one without.

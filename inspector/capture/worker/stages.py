@@ -25,6 +25,7 @@ from ..protocol.workspace import (
 )
 from . import equation_numbers, modules, tagging
 from .channel import Channel
+from .kept_programs import compiled_anew
 from .program import jaxpr_facts
 from .program.avals import devices_of
 from .program.compiled import TracedProgram, memory_of, send_actual
@@ -111,7 +112,7 @@ def _compile(
     Gives what was compiled, and its devices in the order of its partitions.
     """
     folder = str(options["xla_dump_to"])
-    with _compiler_messages(channel, workspace):
+    with _compiler_messages(channel, workspace), compiled_anew():
         started = time.perf_counter()
         try:
             compiled, devices = compile_for(topology, lowered, options)

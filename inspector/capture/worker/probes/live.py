@@ -90,19 +90,26 @@ def nudged(inputs: Inputs) -> Inputs:
 
 
 def run(
-    compiled: Any, inputs: Inputs, names: Sequence[str] = (), *, closely: bool = False, on_devices: bool = False
+    compiled: Any,
+    inputs: Inputs,
+    names: Sequence[str] = (),
+    *,
+    closely: bool = False,
+    on_devices: bool = False,
+    is_timed: bool = True,
 ) -> tuple[list[Any], Execution]:
     """The last run's outputs, and what the run gave.
 
     `names` are what the outputs are called, by their paths unless there is one for each; `closely` describes outputs so
-    that they can be compared with those of another program, `on_devices` arguments too.
+    that they can be compared with those of another program, `on_devices` arguments too. If it `is_timed`, it runs
+    several times.
     """
 
     given = digest_of(inputs.leaves) if closely else None
     begun = time.perf_counter()
     outputs, seconds = once(compiled, inputs)
-    times: list[float] = []
-    while not times or (len(times) < RUNS and time.perf_counter() - begun + seconds < TIMEOUT_S):
+    times = [] if is_timed else [round(seconds, 9)]
+    while not times or (is_timed and len(times) < RUNS and time.perf_counter() - begun + seconds < TIMEOUT_S):
         outputs, seconds = once(compiled, inputs)
         times.append(round(seconds, 9))
     leaves_out, _ = jax.tree_util.tree_flatten_with_path(outputs)
