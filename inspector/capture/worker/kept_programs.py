@@ -1,4 +1,4 @@
-"""What a script compiles beside the program that is captured: each program once for all captures of one process.
+"""Programs that a script compiles beside the one that is captured: each once for all captures of one process.
 
 JAX asks its persistent compilation cache, whose place is taken: `jax._src.compilation_cache._cache`, and
 `is_cache_used`, which would remember what it found first (JAX 0.7 to 0.12). The user's own cache is left alone.
