@@ -31,7 +31,6 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
 
 
 def _split(given: list[str]) -> tuple[str | None, list[str], list[str]]:
-    """The command, its own arguments, and those of the script."""
     first = next((argument for argument in given if not argument.startswith("-")), None)
     if first in SUMMARIES and given[0] == first:
         if first != "run" or "--" not in given:
@@ -82,7 +81,6 @@ def _refuse_option(command: str, text: str) -> NoReturn:
 
 
 def _refuse(text: str) -> NoReturn:
-    """Say that a word is no command, and which ones there are; raises SystemExit."""
     near = get_close_matches(text, [*SUMMARIES, *(each.name for each in samples()), *glob("*.py")], n=3)
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     _Parser(prog="shardscope").error(f"there is no command, script or sample {text!r}{meant}")

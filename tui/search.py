@@ -26,7 +26,6 @@ class Search:
 
     @property
     def _line(self) -> tuple[int, int]:
-        """The cursor's position: the line in a text, or the row."""
         cursor = self.target.cursor
         return self.target.index.span(cursor) if isinstance(self.target, TextView) else (cursor, cursor)
 

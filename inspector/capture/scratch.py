@@ -98,7 +98,6 @@ def _remove(folder: Path, lock: int) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Remove a folder, and the worktrees in it from their repository."""
     for _ in range(ATTEMPTS):
         if forget_worktrees(folder):  # it is the folder's note that tells the next start of them
             _removed(folder)

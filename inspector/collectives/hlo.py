@@ -212,7 +212,6 @@ def _names(parts: tuple[CollectivePart, ...]) -> tuple[str | None, ...]:
 
 
 def _origin(parts: tuple[CollectivePart, ...], context: AnalysisContext) -> Origin:
-    """The one origin that all parts have whose name is known."""
     origins = {origin_of(name, None, {}, context.partitioning) for name in _names(parts)}
     return origins.pop() if len(origins) == 1 else "unknown"
 

@@ -18,11 +18,11 @@ from ...parsers.record import Record
 from ..catalog.spellings import CUSTOM_CALLS, MLIR_OPS, Kind, primitives_of
 from ..correspondence.numbers import equations_by_number, spans_of_tags, tags_at
 from ..correspondence.positions import frames_at
-from ..dataflow.jaxpr import At, JaxprFlow, flow_of, global_flow_of
+from ..dataflow.jaxpr import At, JaxprFlow, divides, flow_of, global_flow_of
 from ..dataflow.meaning import POINTWISE, SAME, STRAIGHT, Does, does
 from ..dataflow.walks import forward
 from ..ir.derived import derived
-from ..ir.jaxpr import Equation, literal_in
+from ..ir.jaxpr import Equation
 from ..ir.jaxpr_text import EquationPlace
 from ..ir.name_scopes import common_start, keys_of_name, module_of_name, scopes, without_indices
 from ..ir.stage import ParsedStage
@@ -261,21 +261,4 @@ def averages(flow: JaxprFlow, place: EquationPlace) -> bool:
         return False
     devices = math.prod(sizes[axis] for axis in axes)
     uses = [flow.used.get((place.jaxpr, output.name), ()) for output in place.equation.outputs]
-    return devices > 1 and all(each and all(_divides(*use, devices) for use in each) for each in uses)
-
-
-def _divides(place: EquationPlace, position: int, number: int) -> bool:
-    """Return whether an equation divides an operand by a number, or multiplies it by its inverse."""
-    equation = place.equation
-    other = literal_in(equation.inputs[1 - position]) if equation.primitive in ("div", "mul") else None
-    factor = None if other is None else _number(other)
-    if factor is None or (equation.primitive == "div" and position == 1):
-        return False
-    return math.isclose(factor if equation.primitive == "div" else 1 / (factor or math.inf), number, rel_tol=1e-6)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    return devices > 1 and all(each and all(divides(*use, devices) for use in each) for each in uses)

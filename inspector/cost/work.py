@@ -102,7 +102,7 @@ class Workload:
         for instruction in computation.instructions:
             if instruction.opcode == "fusion" and (fused := self.called(instruction)) is not None:
                 total += Work(fused.flops, fused.narrow)
-            elif instruction.opcode in ("dot", "convolution", "custom-call"):
+            elif instruction.opcode == "custom-call" or does(instruction.opcode) is Does.CONTRACT:
                 total += self._products(instruction, instruction.operand_types)
         return total
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from ...parsers.record import Record
 from ..catalog.spellings import CALLED, CALLS, SCOPES
 from ..ir.derived import derived
+from ..ir.jaxpr import literal_in
 from ..ir.jaxpr_text import EquationPlace, JaxprText, JaxprUses
 from ..ir.types import JaxType
 from ..report import FindingPlace, SourcePosition
@@ -274,3 +276,16 @@ def global_flow_of(text: JaxprText) -> GlobalFlow:
 def flow_of(text: JaxprText) -> JaxprFlow:
     """The definitions and uses of a program's values."""
     return JaxprFlow(text)
+
+
+def divides(place: EquationPlace, position: int, number: int) -> bool:
+    """Return whether an equation divides an operand by a number, or multiplies it by its inverse."""
+    equation = place.equation
+    is_quotient = equation.primitive == "div" and position == 0
+    if not is_quotient and equation.primitive != "mul":
+        return False
+    try:
+        factor = float(literal_in(equation.inputs[1 - position]) or "")
+    except ValueError:  # what is no number, or one that newer JAX prints with its type
+        return False
+    return math.isclose(factor / number if is_quotient else factor * number, 1, rel_tol=1e-6)

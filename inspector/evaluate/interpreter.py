@@ -402,7 +402,6 @@ def _rounded(type: HloType, values: OnDevices) -> OnDevices:
 
 
 def _has_other_shape(instruction: Instruction, values: OnDevices) -> bool:
-    """Return whether a device's array has not the shape of the instruction's type."""
     type = instruction.type
     if not isinstance(type, ArrayShape) or instruction.opcode in UNFINISHED:
         return False

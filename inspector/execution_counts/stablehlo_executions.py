@@ -121,7 +121,6 @@ class TripCounts:
         return None if start is None or step is None else count(start, step, compared, bound)
 
     def _constant_around(self, name: str, operation: Operation) -> int | None:
-        """The constant of that name in one of the blocks around an operation."""
         passed, number = [], None
         inner, outer = operation, operation.parent
         while outer is not None:

@@ -45,7 +45,6 @@ class ParsedStage:
 
     @cached_property
     def _read(self) -> tuple[dict[str, Module], tuple[Problem, ...]]:
-        """The modules in it, and why others are none."""
         found: dict[str, Module] = {}
         problems = []
         waiting = [Embedded(self.name, self.dialect, self.source)]

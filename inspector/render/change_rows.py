@@ -97,7 +97,6 @@ def _numbers(before: int, after: int) -> str:
 
 
 def _types(changes: Sequence[Change]) -> tuple[str, ...]:
-    """The types before, and after where they differ."""
     sides = ([each.befores for each in changes], [each.afters for each in changes])
     words = [_several(dict.fromkeys(transfer_text(one) for each in side for one, _ in each)) for side in sides]
     return tuple(dict.fromkeys(filter(None, words)))

@@ -136,7 +136,6 @@ def verdicts_to_markdown(verdicts: Sequence[Verdict]) -> str:
 
 
 def _table(shown: Table) -> str:
-    """The rows, what is left out, and the notes."""
     columns, rows = shown.for_document()
     most = shown.most or MAX_FINDINGS
     text = table([column.title for column in columns], [tuple(map(_cell, row.cells)) for row in rows[:most]])

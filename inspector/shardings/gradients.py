@@ -11,8 +11,6 @@ from ..dataflow.mlir import Dataflow, Node
 BACKWARD = "transpose("
 """Markers of the backward pass in JAX's names of operations."""
 
-PRODUCTS = (".dot_general", ".convolution")
-
 MAX_STEPS = 24
 """Operations between a gradient and the output that it becomes: an optimizer's."""
 
@@ -31,7 +29,7 @@ def is_gradient(flow: Dataflow, row: int) -> bool:
     for _ in range(MAX_STEPS):
         is_returned = is_returned or not returned.isdisjoint(values)
         users = [(value, user) for value in values for user in flow.users(value)]
-        if any(flow.rows[user].name.endswith(PRODUCTS) and _is_backward(flow, user) for _, user in users):
+        if any(does(flow.rows[user].name) is Does.CONTRACT and _is_backward(flow, user) for _, user in users):
             return False
         made = (each for value, user in users for each in _made(flow, value, user))
         values = [each for each in dict.fromkeys(made) if each not in seen]

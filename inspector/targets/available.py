@@ -88,5 +88,4 @@ def _ptxas() -> str:
 
 
 def _install(python: str, *wanted: str) -> str:
-    """One command."""
     return shlex.join([python, "-m", "pip", "install", *wanted])

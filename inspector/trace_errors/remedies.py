@@ -148,7 +148,6 @@ def _is_another(one: Run, other: Run) -> bool:
 
 
 def _line(stack: Sequence[StackFrame]) -> list[tuple[str, int]]:
-    """The line at which a run stopped; none where that is not known."""
     return [(frame.file, frame.line) for frame in stack[:1]]
 
 

@@ -161,7 +161,6 @@ class _Names:
         return ", ".join(old), ", ".join(new) or "its names", self._instead(node, "; ".join(statements or ["pass"]))
 
     def _all_renamed(self, module: str) -> bool:
-        """Return whether all that is used of a module has another name now."""
         used = [
             node
             for node in ast.walk(self._tree)

@@ -65,7 +65,6 @@ class EntryChains:
                 yield operand
 
     def _outside(self, key: Key) -> list[Key]:
-        """Return the value outside of a body for one of its inputs."""
         around = self._bodies.get(key[0])
         first = None if around is None else _first_operand(around)
         if around is None or first is None:

@@ -192,7 +192,6 @@ class _Resolution:
         return UnknownLoc()
 
     def _callers(self, form: _Form, text: Filled, depth: int) -> tuple[Location, ...]:
-        """A caller, its caller, and so on."""
         callers: list[Location] = []
         while len(callers) < MAX_CALLERS:
             form, text = self._replaced(form, text)

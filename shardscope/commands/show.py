@@ -154,7 +154,6 @@ def several(captures: Iterable[CaptureHandle], job: Job) -> ExitCode:
 
 
 def _path_for(target: str, save: str | None) -> Path | None:
-    """The file for the capture of one of several targets."""
     path = None if save is None else Path(save)
     return None if path is None else path.with_stem(f"{path.stem}.{re.sub(r'[^A-Za-z0-9]+', '-', target)}")
 

@@ -218,7 +218,6 @@ def _warnings_as_messages(channel: Channel) -> Iterator[None]:
 
 
 def _refuse_unknown(probe: str, table: Table) -> None:
-    """Raise UsageError where the program has no equation of an id."""
     if probe in PROBES:
         return
     known = {f"{number}.{place}" for number, each in enumerate(table.jaxprs) for place in range(len(each["equations"]))}

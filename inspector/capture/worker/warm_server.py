@@ -160,7 +160,6 @@ def _own(modules: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """A request and its file descriptors; None when there are no more."""
     try:
         data, ancillary, _, _ = connection.recvmsg(8, socket.CMSG_SPACE(64 * 4))
     except TimeoutError:

@@ -78,7 +78,6 @@ def _section(
 
 
 def _anchors(report: Report, prefix: str) -> Mapping[Collective, str]:
-    """The row of each collective that is listed."""
     _, rows = collectives(report).for_document()
     return {
         each: f"{prefix}collectives-{number}"

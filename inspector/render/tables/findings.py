@@ -99,7 +99,6 @@ def _fix(found: Finding) -> str:
 
 
 def _changes(found: Finding) -> tuple[object, ...]:
-    """The advised change, by its words and by its edits."""
     advised = found.advised
     edits = (advised.edits,) if advised is not None and advised.edits else ()
     return ((found.rule, _fix(found)), *edits)

@@ -108,7 +108,6 @@ def _row(
 
 
 def _declared(report: Report) -> Mapping[tuple[str, str], Value]:
-    """The arguments and outputs as the capture has them, by role and path."""
     sides = {"argument": report.capture.arguments, "output": report.capture.outputs}
     return {(role, value.path): value for role, values in sides.items() for value in values}
 

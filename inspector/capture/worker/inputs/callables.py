@@ -269,7 +269,6 @@ def _is_users(equation: Any) -> bool:
 
 
 def _size(equation: Any) -> int:
-    """Its number of equations: it, and those inside of it."""
     return 1 + sum(_size(inner) for body in bodies(equation) for inner in body.eqns)
 
 

@@ -96,7 +96,6 @@ class Probed:
                     yield from self._shards(site, reading, array)
 
     def _sites(self, *kinds: When) -> list[tuple[str, Site]]:
-        """Return the sites of some kinds, with their keys, in program order."""
         sites = [(key, site) for key, site in self.prober.sites.items() if site.when in kinds]
         return sorted(sites, key=lambda item: _order(item[1]))
 
