@@ -73,7 +73,7 @@ def _of_text(source: Source, module: str | None) -> Capture:
         line = Span(0, len(data.partition(b"\n")[0]))
         found_instead = other_format(data)
         message = f"this is {found_instead or 'neither HLO nor MLIR text, nor a saved capture'}"
-        raise ParseError(Problem(message, source, line, ("'HloModule'", "'module'")))
+        raise ParseError(Problem(message, source, line, expected=("'HloModule'", "'module'")))
     found = parts(data)
     modules = in_text(source, found) if len(found) > 1 or found[0].file or module is not None else {}
     capture = capture_of(modules, module, source.name) if modules else _of_one(source, found[0].span)

@@ -51,7 +51,7 @@ def collective_details(
     yield from shown_group(traffic)
     subject = report.capture.subject
     devices = (subject.device_assignment if subject is not None else ()) or tuple(range(mesh.size))
-    yield from draw(Picture(mesh, traffic, devices, hues, width, height))
+    yield from draw(Picture(mesh, traffic, devices, axis_hues=hues, width=width, height=height))
     if (torus := report.on_demand.torus()) is not None:
         yield from TorusGrid(torus, traffic, devices).lines(width, height)
     if len(traffic.groups) > 1 or collective.pairs:

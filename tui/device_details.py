@@ -94,7 +94,7 @@ def _picture(report: Report, probe: Probe, width: int) -> Iterator[Content]:
     traffic = Traffic(groups, {partition: digests.index(digest) for partition, digest in known})
     yield Content("")
     yield Content.styled("same colour = same value", "$aside")
-    yield from draw(Picture(mesh, traffic, devices, axis_hues(report.meshes), width, 16))
+    yield from draw(Picture(mesh, traffic, devices, axis_hues=axis_hues(report.meshes), width=width, height=16))
 
 
 def _values(value: ProbedValue, window: Window, width: int) -> list[Content]:

@@ -151,7 +151,7 @@ class DrawnText(CursorView):
     @property
     def _layout(self) -> TextLayout:
         height = self.scrollable_content_region.height
-        return TextLayout(self.lines, self._shown_width, height, None if self.wrapped else self.scroll_offset.x)
+        return TextLayout(self.lines, self._shown_width, height, left=None if self.wrapped else self.scroll_offset.x)
 
     @property
     def rows(self) -> list[Row]:

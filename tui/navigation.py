@@ -117,7 +117,7 @@ class NavigationScreen(EditScreen):
     @property
     def here(self) -> Stop:
         focus = None if self.focused is None else self.focused.id
-        return Stop(self.query_one(TablesPane).chosen, self.stage, self.selected, focus)
+        return Stop(self.query_one(TablesPane).chosen, self.stage, self.selected, focus=focus)
 
     def action_jump(self, direction: int) -> None:
         stop = self.jumps.back(self.here) if direction < 0 else self.jumps.forward(self.here)

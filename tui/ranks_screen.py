@@ -31,7 +31,7 @@ from .row_table import RowTable
 from .text_lines import EMPTY
 from .text_view import TextView
 
-COLUMNS = (Column("program", 8, 2), Column("difference", 20, 3), Column("groups", 6, 4, "right"))
+COLUMNS = (Column("program", 8, 2), Column("difference", 20, 3), Column("groups", 6, 4, align="right"))
 
 WORDS = """\
 Each row is a difference between processes that have to run the same programs in the same order; a cluster hangs \

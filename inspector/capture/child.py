@@ -78,7 +78,7 @@ class Child(subprocess.Popen[bytes]):
                 stdout, stderr = self.communicate(data, timeout)
             finally:
                 self.end_group()
-        return Ending(self.returncode, None, stdout or b"", stderr or b"")
+        return Ending(self.returncode, None, stdout or b"", stderr=stderr or b"")
 
     def _execute_child(
         self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, pass_fds: Any, cwd: Any, env: Any,

@@ -41,7 +41,7 @@ def no_python(python: str, ending: Ending) -> Failure:
     """The interpreter did not even start."""
     words = _last((ending.stderr + ending.stdout).decode("utf-8", "replace"), 500)
     message = f"{python} does not run as a Python interpreter"
-    return Failure("usage", message, "start", words, "--python takes the path of one")
+    return Failure("usage", message, "start", details=words, hint="--python takes the path of one")
 
 
 def old_python(python: str, version: str) -> Failure:
@@ -64,7 +64,7 @@ def timed_out(seconds: float, phase: Phase, ending: Ending, workspace: Path) -> 
     """It was still busy when its time was up."""
     message = f"timed out after {seconds:g} s, while {PHASES[phase]}"
     words = last_words(ending, workspace).replace("Fatal Python error: Aborted", "Stack at the timeout:")
-    return Failure("died", message, phase, words, "allow more with --timeout")
+    return Failure("died", message, phase, details=words, hint="allow more with --timeout")
 
 
 def died(phase: Phase, ending: Ending, workspace: Path) -> Failure:
@@ -83,7 +83,7 @@ def died(phase: Phase, ending: Ending, workspace: Path) -> Failure:
         how = f"{_SIGNALS.get(-ending.status, 'a signal')} ({_name(-ending.status)})"
     else:
         how = f"the process exited with status {ending.status}"
-    return Failure("died", f"the capture died while {PHASES[phase]}: {how}", phase, words, hint)
+    return Failure("died", f"the capture died while {PHASES[phase]}: {how}", phase, details=words, hint=hint)
 
 
 # Lines of faulthandler that are not about the user's code.

@@ -163,7 +163,7 @@ def _timed(capture: Capture, now: float) -> Capture:
 def _with_stage(capture: Capture, event: sent.Stage) -> Capture:
     dialect = STAGES[event.name].dialect
     text, tags = untagged(event.text) if dialect != "jaxpr" else (event.text, b"")
-    stage = Stage(event.name, dialect, Source(event.name, text), event.seconds, tags)
+    stage = Stage(event.name, dialect, Source(event.name, text), seconds=event.seconds, tags=tags)
     order = list(STAGES)
     others = (other for other in capture.stages if other.name != event.name)
     return replace(capture, stages=tuple(sorted((*others, stage), key=lambda each: order.index(each.name))))

@@ -112,7 +112,7 @@ def _undefined(capture: Capture, alone: Capture) -> str | None:
 
 def _results(capture: Capture) -> Iterator[_Value]:
     for number, output in enumerate(() if capture.execution is None else capture.execution.outputs):
-        yield _of_output(output, Apart((), "output", number, (), (), 0.0))
+        yield _of_output(output, Apart((), "output", number, iteration=(), coordinates=(), distance=0.0))
 
 
 def _arguments(alone: Capture) -> Iterator[_Value]:
@@ -132,7 +132,7 @@ def _of_output(output: OutputSummary, apart: Apart) -> _Value:
 def _inner(capture: Capture) -> Iterator[_Value]:
     for each in capture.summaries:
         apart = Apart(each.path, "after", each.position, each.iteration, (), 0.0, None, each.primitive, each.line)
-        yield _Value(apart, f"{each.primitive} {each.shape}", each.projections, each.nans, each.epsilon)
+        yield _Value(apart, f"{each.primitive} {each.shape}", each.projections, rest=each.nans, epsilon=each.epsilon)
 
 
 def _key(each: _Value) -> tuple[object, ...]:

@@ -122,7 +122,7 @@ class Process:
         child.returncode = os.waitstatus_to_exitcode(status)
         child.end_group()
         drain.finish()
-        return Ending(child.returncode, _peak(usage), drain.stdout.data, drain.stderr.data, damage)
+        return Ending(child.returncode, _peak(usage), drain.stdout.data, stderr=drain.stderr.data, damage=damage)
 
     def _read_frames(self, descriptor: int, child: Child) -> str | None:
         size = 0

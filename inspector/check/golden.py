@@ -85,7 +85,7 @@ def read_golden(path: str) -> Fingerprint:
         raise CaptureError(f"{path} is not a golden: a collective that is nowhere; `check --update` rewrites it")
     here = os.path.relpath(path)
     shown = path if here.startswith("..") else here
-    return Fingerprint(f"{golden.title}, {shown}", golden.stage, transfers, tuple(golden.shardings))
+    return Fingerprint(f"{golden.title}, {shown}", golden.stage, transfers, borders=tuple(golden.shardings))
 
 
 def _without_positions(transfer: Transfer) -> Transfer:

@@ -131,8 +131,8 @@ def _use(
             runs[total.strategy] += total.wire_bytes or 0
             seconds[total.strategy] = seconds.get(total.strategy, 0.0) + (total.seconds or 0.0)
     sent = sum(runs.values())
-    listed = [Run(name, count, seconds[name] or None, count / sent) for name, count in runs.most_common() if sent]
-    return AxisUse(axis, size, tuple(parts), tuple(listed), sent, _problem(parts, listed, lost))
+    listed = [Run(name, count, seconds[name] or None, share=count / sent) for name, count in runs.most_common() if sent]
+    return AxisUse(axis, size, tuple(parts), runs=tuple(listed), bytes=sent, problem=_problem(parts, listed, lost))
 
 
 def _dimensions_over(axis: str, value: ShardedValue) -> list[int]:

@@ -79,7 +79,7 @@ def _partitioned(program: Program, stage: ParsedStage, part: Part) -> Iterator[L
     twin, partitioned = part.twin, program.stage("hlo-spmd")
     if twin is not None and part.evidence is not None and partitioned not in (None, stage):
         sure = confidence_of(part.evidence, part.rivals)
-        yield Link("hlo-spmd", twin.name, twin.span, part.evidence, part.rivals, sure)
+        yield Link("hlo-spmd", twin.name, twin.span, evidence=part.evidence, rivals=part.rivals, confidence=sure)
 
 
 def _links(stage: str, match: Match[T], named: Callable[[T], tuple[str, Span]]) -> Iterator[Link]:

@@ -83,7 +83,7 @@ Twins = Mapping[Shape, Sequence[Twin]]
 def parts_of(stage: ParsedStage, found: Iterable[Collective], partitioned: Twins) -> list[Part]:
     """The parts of some collectives of a compiled stage, with their twins."""
     parts = [
-        Part(each, index, type, shape, len(typed) == 1)
+        Part(each, index, type, shape=shape, alone=len(typed) == 1)
         for each, typed in ((each, typed_shapes_of(each)) for each in found)
         for index, (type, shape) in enumerate(typed)
     ]

@@ -52,7 +52,7 @@ def _between_slices(collective: Collective, volume: int, route: Route, machine: 
     chip = machine.chip
     kind = KIND_OF[collective.kind]
     everyone = kind.pattern == "exchange"
-    inside = Route(route.near, 1, route.lines, route.sharing, route.detour)
+    inside = Route(route.near, 1, route.lines, sharing=route.sharing, detour=route.detour)
     part = volume // route.far if everyone else volume
     within = over_torus(collective.kind, part, inside, chip).seconds if inside.size > 1 else 0.0
     network = constant("U", chip.figures["network_bandwidth"], "B/s", "one way from a chip to the network")
@@ -61,14 +61,14 @@ def _between_slices(collective: Collective, volume: int, route: Route, machine: 
     share = (route.far - 1) / route.far
     between = kind.passes * max(share * each / network.value, (route.far - 1) * latency.value)
     terms = (
-        Term("i", within, "s", "inside each slice"),
-        Term("v", each, "B", "what a chip has to do with"),
-        Term("S", route.far, "", "slices"),
+        Term("i", within, "s", meaning="inside each slice"),
+        Term("v", each, "B", meaning="what a chip has to do with"),
+        Term("S", route.far, "", meaning="slices"),
         network,
         latency,
     )
     formula = f"i + {'2 ' if kind.passes == 2 else ''}max((S-1)/S v / U, (S-1) u)"
-    return Estimate(within + between, "network", formula, terms)
+    return Estimate(within + between, "network", formula, terms=terms)
 
 
 def _paired(collective: Collective, volume: int, machine: Machine) -> Estimate | None:
@@ -87,8 +87,8 @@ def _paired(collective: Collective, volume: int, machine: Machine) -> Estimate |
     if far:
         network = constant("U", machine.chip.figures["network_bandwidth"], "B/s", "one way from a chip to the network")
         latency = constant("u", machine.chip.figures["network_latency"], "s", "one step between slices")
-        moved = Term("V", volume, "B", "what one device sends")
+        moved = Term("V", volume, "B", meaning="what one device sends")
         seconds = max(volume / network.value, latency.value)
-        return Estimate(seconds, "network", "max(V / U, u)", (moved, network, latency))
+        return Estimate(seconds, "network", "max(V / U, u)", terms=(moved, network, latency))
     load = load_of(pairs, Torus(machine.shape, machine.closed))
     return permuted(volume, max(load.farthest, 1), max(load.busiest, 1), machine.chip)

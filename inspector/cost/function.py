@@ -11,7 +11,7 @@ def timeline_of(schedule: Schedule) -> Timeline:
     """Return the time line of a device in one run."""
     span, entry = schedule.total(), schedule.module.entry
     activities = () if entry is None else schedule.activities(entry.name)
-    return Timeline(schedule.machine.chip.title, span.seconds, span.waiting, activities)
+    return Timeline(schedule.machine.chip.title, span.seconds, span.waiting, activities=activities)
 
 
 def cost_of(schedule: Schedule) -> FunctionCost:

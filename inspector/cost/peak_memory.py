@@ -166,7 +166,7 @@ def _value(
     on_tpu: bool,
 ) -> LiveValue:
     if made_by is None:
-        return LiveValue(name, size, None, "", "unknown", SourcePosition())
+        return LiveValue(name, size, None, op_name="", direction="unknown", source=SourcePosition())
     own = part_of(made_by, index)
     op_name = made_by.op_name or ""
     is_argument = made_by.opcode == "parameter" and made_by.computation.is_entry

@@ -164,7 +164,7 @@ class Machine:
         # All islands hold the same part of a mesh, or the slowest one counts.
         island = max(islands, key=len)
         together = max(1, len(island) // len({member.coords for member in island}))
-        return Route(size, len(islands), self._lines(island), max(1, self.cores // together))
+        return Route(size, len(islands), self._lines(island), sharing=max(1, self.cores // together))
 
     def _fills_its_lines(self, islands: Sequence[Sequence[Device]]) -> bool:
         return all(

@@ -105,13 +105,13 @@ class Schedule:
                 begun = max(copied, clock)
                 copied = begun + self.seconds_of(own)
                 pending[instruction.name] = len(done)
-                done.append(Activity("copies", instruction, begun, copied))
+                done.append(Activity("copies", instruction, begun, end=copied))
                 work += own
                 continue
             seconds = self.seconds_of(own) + inner.seconds
             if seconds:
                 inside = self._in_turn(names)
-                done.append(Activity("compute", instruction, clock, clock + seconds, rounds=rounds, inside=inside))
+                done.append(Activity("compute", instruction, clock, end=clock + seconds, rounds=rounds, inside=inside))
             clock += seconds
             waiting += inner.waiting
             unknown += inner.unknown
@@ -125,7 +125,7 @@ class Schedule:
         if end > clock:
             exposed[max(range(len(done)), key=lambda number: done[number].end)] += end - clock
         activities = (replace(each, exposed=exposed[n]) if exposed[n] else each for n, each in enumerate(done))
-        return Span(end, waiting + end - clock, work, tuple(dict.fromkeys(unknown))), tuple(activities)
+        return Span(end, waiting + end - clock, work, unknown=tuple(dict.fromkeys(unknown))), tuple(activities)
 
     def _transfer(self, instruction: Instruction) -> Transfer | None:
         """The collective that an instruction is or begins, or those that it has inside."""
@@ -208,7 +208,7 @@ class Span(Record, frozen=True):
     def times(self, count: int) -> Span:
         """So many of it, one after the other."""
         work = Work(self.work.flops * count, self.work.narrow * count, self.work.bytes * count)
-        return Span(self.seconds * count, self.waiting * count, work, self.unknown)
+        return Span(self.seconds * count, self.waiting * count, work, unknown=self.unknown)
 
 
 class Transfer(Record, frozen=True):
@@ -224,13 +224,13 @@ class Transfer(Record, frozen=True):
             return self
         lanes = None if self.lanes is None or other.lanes is None else self.lanes | other.lanes
         seconds, transmitting = self.seconds + other.seconds, self.transmitting + other.transmitting
-        return Transfer(seconds, transmitting, lanes, (*self.collectives, *other.collectives))
+        return Transfer(seconds, transmitting, lanes, collectives=(*self.collectives, *other.collectives))
 
 
 def transfer_of(collective: Collective, lanes: Lanes) -> Transfer:
     """That of one collective, which takes no time where nothing is known of its links."""
     estimate = collective.estimate
     if estimate is None:
-        return Transfer(0.0, 0.0, lanes, (collective,))
+        return Transfer(0.0, 0.0, lanes, collectives=(collective,))
     busy = estimate.seconds if estimate.transmitting is None else estimate.transmitting
-    return Transfer(estimate.seconds, busy, lanes, (collective,))
+    return Transfer(estimate.seconds, busy, lanes, collectives=(collective,))

@@ -49,23 +49,23 @@ def _steps(
     )
     narrow = _narrowest(route, chip)
     terms = [
-        Term("V", volume, "B", "the full array"),
-        Term("r", rounds, "", "times the array that a GPU sends"),
+        Term("V", volume, "B", meaning="the full array"),
+        Term("r", rounds, "", meaning="times the array that a GPU sends"),
         narrow,
         share,
         call,
-        Term("n", steps, "", "steps inside nodes"),
+        Term("n", steps, "", meaning="steps inside nodes"),
         hop,
     ]
     seconds = call.value + steps * hop.value + rounds * volume / (share.value * narrow.value)
     formula = "c + n t + r V / eW"
     if route.far > 1:
         step = constant("u", chip.figures[f"{name}_network"], "s", "one step between nodes")
-        terms += [Term("m", far, "", "steps between nodes"), step]
+        terms += [Term("m", far, "", meaning="steps between nodes"), step]
         seconds += far * step.value
         formula = f"c + n t + m u + r V / e{narrow.symbol}"
     link: Link = "node" if route.far == 1 else "network"
-    return Estimate(seconds, link, f"{algorithm}: {formula}", tuple(terms))
+    return Estimate(seconds, link, f"{algorithm}: {formula}", terms=tuple(terms))
 
 
 def _direct(volume: int, route: Route, chip: Chip, *, everyone: bool) -> Estimate:
@@ -77,17 +77,17 @@ def _direct(volume: int, route: Route, chip: Chip, *, everyone: bool) -> Estimat
     call = constant("c", chip.figures["ring_ll_call"], "s", "one call")
     hop = constant("t", chip.figures["ring_ll_hop"], "s", "one step inside a node")
     terms = [
-        Term("V", own, "B", "what one GPU has to send, or keep"),
-        Term("g", staying, "", "of it stays in the node"),
+        Term("V", own, "B", meaning="what one GPU has to send, or keep"),
+        Term("g", staying, "", meaning="of it stays in the node"),
     ]
     if route.far == 1:
         seconds = call.value + hop.value + staying * own / fast.value
-        return Estimate(seconds, "node", "c + t + g V / W", (*terms, fast, call, hop))
+        return Estimate(seconds, "node", "c + t + g V / W", terms=(*terms, fast, call, hop))
     slow = constant("U", chip.figures["network_bandwidth"], "B/s", "one way from a GPU to the network")
     step = constant("u", chip.figures["ring_ll_network"], "s", "one step between nodes")
     seconds = call.value + hop.value + step.value + max(staying * own / fast.value, leaving * own / slow.value)
-    terms += [Term("f", leaving, "", "of it leaves the node"), fast, slow, call, hop, step]
-    return Estimate(seconds, "network", "c + t + u + max(g V / W, f V / U)", tuple(terms))
+    terms += [Term("f", leaving, "", meaning="of it leaves the node"), fast, slow, call, hop, step]
+    return Estimate(seconds, "network", "c + t + u + max(g V / W, f V / U)", terms=tuple(terms))
 
 
 def _narrowest(route: Route, chip: Chip) -> Term:
@@ -104,4 +104,4 @@ def _narrowest(route: Route, chip: Chip) -> Term:
 def _link(chip: Chip) -> Term:
     nominal, share = chip.figures["link_bandwidth"], chip.figures["link_share"]
     meaning = f"one way from a GPU to its switch: {share.value:.0%} of {nominal.value:.3g}, {share.source}"
-    return Term("W", nominal.value * share.value, "B/s", meaning, nominal.source)
+    return Term("W", nominal.value * share.value, "B/s", meaning=meaning, source=nominal.source)

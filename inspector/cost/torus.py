@@ -32,20 +32,20 @@ def over_torus(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     count = "×".join(str(line.size) for line in route.lines)
     bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one link in one direction")
     latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
-    hops = Term("h", _hops(route), "", f"hops, over {count} places")
+    hops = Term("h", _hops(route), "", meaning=f"hops, over {count} places")
     if exchanged:
         crossing = _crossing(route)
         busy = volume / (4 * bandwidth.value * crossing)
         seconds = max(busy, hops.value * latency.value)
-        links = Term("L", crossing, "", "links through the middle of the longest axis, per direction")
-        moved = Term("V", volume, "B", "of all devices of the group together")
+        links = Term("L", crossing, "", meaning="links through the middle of the longest axis, per direction")
+        moved = Term("V", volume, "B", meaning="of all devices of the group together")
         return Estimate(seconds, link, "max(V / 4WL, h t)", (moved, bandwidth, links, hops, latency), busy)
     ways = _ways(route)
-    share = Term("f", _share(route), "", "of the array goes over the links")
+    share = Term("f", _share(route), "", meaning="of the array goes over the links")
     busy = volume * share.value / (bandwidth.value * ways)
     seconds = passes * max(busy, hops.value * latency.value)
-    links = Term("L", ways, "", "links that a device can send over at once")
-    moved = Term("V", volume, "B", "the full array")
+    links = Term("L", ways, "", meaning="links that a device can send over at once")
+    moved = Term("V", volume, "B", meaning="the full array")
     formula = f"{'2 ' if passes == 2 else ''}max(f V / WL, h t)"
     return Estimate(seconds, link, formula, (moved, share, bandwidth, links, hops, latency), passes * busy)
 
@@ -55,35 +55,35 @@ def _astray(kind: Kind, volume: int, route: Route, detour: Detour, chip: Chip) -
     passes, exchanged = KIND_OF[kind].passes, KIND_OF[kind].pattern == "exchange"
     bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one link in one direction")
     latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
-    hops = Term("h", max(1, route.near / 2) * detour.ring.farthest, "", "hops, one step after another")
-    moved = Term("V", volume, "B", "the full array")
+    hops = Term("h", max(1, route.near / 2) * detour.ring.farthest, "", meaning="hops, one step after another")
+    moved = Term("V", volume, "B", meaning="the full array")
     if exchanged:
         # Where the ways are too many to follow, as on a ring: each link is passed by half of those of its line.
         load = detour.exchange or route.near * detour.ring.busiest * route.near // 4
-        carried = Term("l", load * route.sharing, "", "transfers over the busiest link")
-        members = Term("N", route.near, "", "members")
+        carried = Term("l", load * route.sharing, "", meaning="transfers over the busiest link")
+        members = Term("N", route.near, "", meaning="members")
         busy = carried.value * volume / members.value**2 / bandwidth.value
         seconds = max(busy, hops.value * latency.value)
         terms = (moved, carried, members, bandwidth, hops, latency)
-        return Estimate(seconds, "torus axes", "max(l V / N² W, h t)", terms, busy)
-    carried = Term("l", detour.ring.busiest * route.sharing, "", "transfers over the busiest link")
+        return Estimate(seconds, "torus axes", "max(l V / N² W, h t)", terms=terms, transmitting=busy)
+    carried = Term("l", detour.ring.busiest * route.sharing, "", meaning="transfers over the busiest link")
     busy = carried.value * volume / (2 * bandwidth.value)
     seconds = passes * max(busy, hops.value * latency.value)
     formula = f"{'2 ' if passes == 2 else ''}max(l V / 2W, h t)"
     ring = (moved, carried, bandwidth, hops, latency)
-    return Estimate(seconds, "torus axes", formula, ring, passes * busy)
+    return Estimate(seconds, "torus axes", formula, terms=ring, transmitting=passes * busy)
 
 
 def permuted(volume: int, hops: int, load: int, chip: Chip) -> Estimate:
     """A collective-permute: the farthest goes `hops` links, and the busiest link carries `load` of them."""
     bandwidth = constant("W", chip.figures["link_bandwidth"], "B/s", "one link in one direction")
     latency = constant("t", chip.figures["hop_latency"], "s", "one hop")
-    moved = Term("V", volume, "B", "what one device sends")
-    carried = Term("l", load, "", "transfers over the busiest link")
-    far = Term("h", hops, "", "hops to the farthest")
+    moved = Term("V", volume, "B", meaning="what one device sends")
+    carried = Term("l", load, "", meaning="transfers over the busiest link")
+    far = Term("h", hops, "", meaning="hops to the farthest")
     busy = volume * load / bandwidth.value
     terms = (moved, carried, bandwidth, far, latency)
-    return Estimate(max(busy, hops * latency.value), "torus axis", "max(l V / W, h t)", terms, busy)
+    return Estimate(max(busy, hops * latency.value), "torus axis", "max(l V / W, h t)", terms=terms, transmitting=busy)
 
 
 def _hops(route: Route) -> float:
@@ -119,7 +119,7 @@ def _crossing(route: Route) -> float:
 def _on_chip(kind: Kind, volume: int, route: Route, chip: Chip) -> Estimate:
     """Among the cores of one chip: through its memory, once in and once out."""
     bandwidth = constant("M", chip.figures["hbm_bandwidth"], "B/s", "memory of the chip")
-    moved = Term("V", volume, "B", "the full array")
+    moved = Term("V", volume, "B", meaning="the full array")
     passes = KIND_OF[kind].passes
     seconds = 2 * passes * volume / bandwidth.value
-    return Estimate(seconds, "chip", f"{2 * passes} V / M", (moved, bandwidth))
+    return Estimate(seconds, "chip", f"{2 * passes} V / M", terms=(moved, bandwidth))

@@ -247,7 +247,7 @@ class JaxprFlow(JaxprUses):
     def place(self, place: EquationPlace) -> FindingPlace:
         """An equation as what a finding is about."""
         outputs = " ".join(output.name for output in place.equation.outputs) or "_"
-        return FindingPlace(f"{outputs} = {place.equation.primitive}", self.source(place), "jaxpr", place.span)
+        return FindingPlace(f"{outputs} = {place.equation.primitive}", self.source(place), "jaxpr", span=place.span)
 
     def source(self, place: EquationPlace) -> SourcePosition:
         """The lines that an equation comes from."""

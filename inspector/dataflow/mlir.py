@@ -123,7 +123,7 @@ class Dataflow:
                     for index, name in enumerate(block):
                         # What a loop carries is one value: its result, and the argument of its condition and body.
                         carried = Node("result", number, index)
-                        inside = carried if row.name.endswith("while") else Node("block", number, index, region)
+                        inside = carried if row.name.endswith("while") else Node("block", number, index, region=region)
                         found.setdefault(name, {}).setdefault(row.inside[region], inside)
         return found
 

@@ -70,9 +70,9 @@ def _change(each: Regrouping) -> Change:
         tuple(sorted(side, key=lambda one: -(one[0].work.total_wire or 0))) for side in (each.befores, each.afters)
     )
     if not befores or not afters:
-        return Change("removed" if befores else "added", each.count, befores, afters)
+        return Change("removed" if befores else "added", each.count, befores, afters=afters)
     what = _differing(*([one.work for one, _ in side] for side in (befores, afters)))
-    return Change("regrouped" if each.exact else "changed", each.count, befores, afters, what)
+    return Change("regrouped" if each.exact else "changed", each.count, befores, afters=afters, what=what)
 
 
 def _differing(ones: Sequence[CollectiveSignature], others: Sequence[CollectiveSignature]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def finding_keys(report: Report, lines: Lines) -> tuple[tuple[FindingKey, int], 
     for found in report.findings:
         source = found.place.source
         where = source.function_text(report.script) or found.place.what
-        counted[FindingKey(found.rule, found.axes, lines.innermost(source.frame), found, where)] += 1
+        counted[FindingKey(found.rule, found.axes, lines.innermost(source.frame), finding=found, where=where)] += 1
     return tuple(counted.items())
 
 

@@ -122,7 +122,7 @@ def _partners(collective: Collective) -> str:
 
 
 def _border(value: ShardedValue) -> BoundarySharding:
-    return BoundarySharding(value.role, value.name, str(value.type), value.spec)
+    return BoundarySharding(value.role, value.name, str(value.type), spec=value.spec)
 
 
 def _sizes(report: Report) -> dict[str, int]:

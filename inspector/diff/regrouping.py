@@ -87,7 +87,7 @@ def _groups(
 
 
 def _pieces(owner: int, transfer: Transfer) -> list[_Piece]:
-    return [_Piece(owner, number, transfer, operand) for number, operand in enumerate(transfer.operands)]
+    return [_Piece(owner, number, transfer, operand=operand) for number, operand in enumerate(transfer.operands)]
 
 
 def _facings(before: Sequence[_Piece], after: Sequence[_Piece], rules: Sequence[Rule[_Piece]]) -> list[_Facing]:

@@ -91,7 +91,7 @@ class _Printer:
         for position, equation in enumerate(jaxpr.equations):
             start = self.size
             self._equation(equation, indent, depth)
-            self.places.append(EquationPlace(index, position, equation, Span(start, self.size)))
+            self.places.append(EquationPlace(index, position, equation, span=Span(start, self.size)))
         self._emit(f"in ({', '.join(jaxpr.outputs)}{',' if len(jaxpr.outputs) == 1 else ''})", indent - 2)
 
     def _equation(self, equation: Equation, indent: int, depth: int) -> None:

@@ -131,6 +131,6 @@ def _phrase(change: Change) -> _Phrase:
     axes = axes_words(only.work)
     if not change.befores or not change.afters:
         rest = "in dead code" if only.work.executions == 0 else "in a loop" if only.in_loop else ""
-        return _Phrase(SIGNS[change.kind], only.work.kind, axes, Became(), rest)
+        return _Phrase(SIGNS[change.kind], only.work.kind, axes, became=Became(), rest=rest)
     noun = only.work.kind if len(kinds(change.befores)) == 1 else "collective"
-    return _Phrase("", noun, axes, became_of(change), ", ".join(otherwise(change)))
+    return _Phrase("", noun, axes, became=became_of(change), rest=", ".join(otherwise(change)))

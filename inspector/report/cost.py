@@ -82,4 +82,4 @@ class FunctionCost(Record, frozen=True):
 
 def constant(symbol: str, figure: Figure, unit: Unit, meaning: str) -> Term:
     """A term that is a published figure."""
-    return Term(symbol, figure.value, unit, meaning, figure.source)
+    return Term(symbol, figure.value, unit, meaning=meaning, source=figure.source)

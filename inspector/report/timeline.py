@@ -85,7 +85,7 @@ class Timeline(Record, frozen=True):
             if activity.lane == "links":
                 beside = next((number for number, until in enumerate(busy) if until <= start), len(busy))
                 busy[beside : beside + 1] = [end]
-            yield Moment(activity, start, end, beside)
+            yield Moment(activity, start, end, beside=beside)
 
 
 def _unrolled(activities: tuple[Activity, ...], entered: float) -> Iterator[tuple[Activity, float]]:

@@ -148,7 +148,7 @@ class Trace(Record, frozen=True):
     ended: str = ""
     explanation: Explanation | None = None
     retraced: tuple[Retraced, ...] = ()
-    ranks: RankComparison = RankComparison((), 0, (), ())
+    ranks: RankComparison = RankComparison((), 0, (), unknown=())
 
     @property
     def is_distributed(self) -> bool:

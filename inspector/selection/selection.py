@@ -42,7 +42,7 @@ def _placed(report: Report, place: Place, stage: ParsedStage) -> Selection:
             frame = Frame(file, "", line)
             first = [c.span for c in collectives_of(report.program, stage) if starts_at(c.source.stack, frame)]
             spans = tuple(dict.fromkeys((*first, *spans_of(stage, file, line))))
-            return Selection(place, (frame,), None, report.collectives_of_line(frame), spans)
+            return Selection(place, (frame,), None, collectives=report.collectives_of_line(frame), spans=spans)
         case StagePlace(name, offset):
             origin = report.program.stage(name)
             here = () if origin is None else collectives_of(report.program, origin)

@@ -101,7 +101,7 @@ class Moves:
         operands = self.flow.operands(row)
         given = (operands[index] if index < len(operands) else None,)
         if side == "block_arg":
-            return given, Node("block", row, index, 0)
+            return given, Node("block", row, index, region=0)
         returned = [self.flow.operands(end) for end in self.flow.ends(row)]
         ends = tuple(each[index] if index < len(each) else None for each in returned)
         owner = Node("result", row, index)
@@ -140,7 +140,7 @@ def _resolved(
             source = found(edge.source)
             targets = tuple(node for ref in edge.targets if (node := found(ref)) is not None)
             if source is not None and targets:
-                yield Move(step.index, edge.axis, source, targets, row)
+                yield Move(step.index, edge.axis, source, targets=targets, row=row)
 
 
 @derived

@@ -55,7 +55,7 @@ def differing(stage: ParsedStage, flow: Dataflow, before: ParsedStage) -> Mappin
         own = array_sharding(flow, sharding_at(flow, node), manual, len(type.shape or ()))
         if own is not None and (other := _other(own, candidates, len(type.shape or ()))) is not None:
             name = next((name for name, each in flow.module.meshes.items() if each == other.mesh), mesh[0])
-            found[node] = Sharding(name, other.dims, (), other.unreduced, other.reduction)
+            found[node] = Sharding(name, other.dims, (), unreduced=other.unreduced, reduction=other.reduction)
     return found
 
 

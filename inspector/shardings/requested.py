@@ -140,4 +140,4 @@ def layout_of(type: ArrayType, sharding: ArraySharding | None, spelled: Callable
     local = sharding.local_shape(shape)
     size = bytes_of(type.dtype, local)
     replicated = None if size is None else size - size // sharding.copies
-    return Layout(type, ArrayType(type.dtype, local), sharding, spelled(sharding), replicated)
+    return Layout(type, ArrayType(type.dtype, local), sharding, spec=spelled(sharding), replicated_bytes=replicated)

@@ -102,7 +102,7 @@ class _Ways:
                 break
             move, is_free = self._move(here, axis, latest)
             if move is not None:
-                steps.append(Step(move.step, move.row, move.source, here))
+                steps.append(Step(move.step, move.row, move.source, target=here))
                 free.append(here if is_free else None)
                 here, latest = move.source, move.step
             elif (across := self._across(here, axis)) is not None and across.source not in [s.target for s in steps]:
@@ -120,7 +120,7 @@ class _Ways:
         has_its_own = here.kind == "argument" or self._is_manual(here, axis)
         is_of_root = has_its_own and here != node and self._is_own(here, axis)
         origin = self.full_origin(here, axis) if is_of_root else self.origin(node, axis)
-        return Cause(axis, origin, here, tuple(listed), len(steps) - len(listed) + known)
+        return Cause(axis, origin, here, steps=tuple(listed), omitted=len(steps) - len(listed) + known)
 
     def origin(self, node: Node, axis: AxisRef) -> Origin | None:
         """The origin of an axis. What is recorded of a value is read once."""
@@ -181,14 +181,14 @@ class _Ways:
         """The way over what propagation does not record: the return, and the reshards that XLA adds afterwards."""
         source = self._across_return(node, axis)
         if source is not None:
-            return Step(None, -1, source, node)
+            return Step(None, -1, source, target=node)
         given = given_to_added(self.flow, node)
         if given is not None:
-            return Step(None, node.row, given, node) if self.origin(given, axis) is not None else None
+            return Step(None, node.row, given, target=node) if self.origin(given, axis) is not None else None
         for row in self.flow.users(node):
             (result, *_) = self.flow.results(row) or (node,)
             if given_to_added(self.flow, result) == node and any(overlap(m.axis, axis) for m in self.moves.to(result)):
-                return Step(None, row, result, node)
+                return Step(None, row, result, target=node)
         return None
 
     def _across_return(self, node: Node, axis: AxisRef) -> Node | None:

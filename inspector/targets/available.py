@@ -49,7 +49,7 @@ def _tpu(packages: Mapping[str, str], python: str) -> Availability:
     chips = tuple(chips_of("tpu").values())
     example = f"tpu:v5p:{SHAPES['tpu']}"
     if "libtpu" in packages:
-        return Availability("tpu", example, chips, f"libtpu {packages['libtpu']}")
+        return Availability("tpu", example, chips, with_what=f"libtpu {packages['libtpu']}")
     return Availability(
         "tpu", example, chips, missing="libtpu", command=_install(python, f"jax[tpu]=={packages['jax']}")
     )
@@ -62,7 +62,7 @@ def _cuda(packages: Mapping[str, str], python: str) -> Availability:
     compiler = _ptxas() or _newest(packages, r"nvidia-cuda-nvcc(-cu\d+)?")
     missing = [name for name, there in (("jax-cuda13-plugin", plugin), ("ptxas", compiler)) if not there]
     if not missing:
-        return Availability("gpu", example, chips, f"{plugin}, {compiler}")
+        return Availability("gpu", example, chips, with_what=f"{plugin}, {compiler}")
     # Pinned: JAX loads only the plugin of its own version.
     command = _install(python, f"jax[cuda13-local]=={packages['jax']}", "nvidia-cuda-nvcc", "nvidia-nvvm")
     return Availability("gpu", example, chips, missing=" and ".join(missing), command=command)

@@ -69,4 +69,4 @@ def _chip(name: str, platform: Platform, fields: dict[str, Any], sources: Mappin
         if isinstance(value, list) and len(value) == 2 and value[1] in sources
     }
     facts = {key: value for key, value in fields.items() if key not in figures}
-    return Chip(name, platform, facts["title"], tuple(facts["kinds"]), figures, facts)
+    return Chip(name, platform, facts["title"], kinds=tuple(facts["kinds"]), figures=figures, facts=facts)

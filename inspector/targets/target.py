@@ -95,14 +95,14 @@ def _described(text: str, platform: Literal["tpu", "gpu"], parts: list[str]) -> 
         shape = (per_node, nodes)
         if per_node > chip.integer("node_size"):
             raise _error(text, f"{chip.title}: at most {chip.integer('node_size')} in a node; write 8x4 for four nodes")
-        return Target(text, platform, chip, shape, devices=_checked(text, per_node * nodes))
+        return Target(text, platform, chip, shape=shape, devices=_checked(text, per_node * nodes))
     if len(shape) > chip.integer("torus_axes"):
         raise _error(text, f"{chip.title} slices have {chip.integer('torus_axes')} axes; write *2 for two slices")
     per_chip = chip.integer("devices_per_chip")
     if cores and not chip.text("megacore"):
         raise _error(text, f"{chip.title} has {per_chip} device{'s'[: per_chip - 1]} per chip; that cannot be chosen")
     count = math.prod(shape) * slices * (chip.integer("cores_per_chip") if cores else per_chip)
-    return Target(text, platform, chip, shape, slices, cores, _checked(text, count))
+    return Target(text, platform, chip, shape=shape, slices=slices, cores=cores, devices=_checked(text, count))
 
 
 def _checked(text: str, devices: int) -> int:

@@ -74,7 +74,7 @@ def explained_trace(trace: Trace, wanted: int | None = None, tell: Callable[[str
     backend = None if process is None else process.backend
     devices = backend.device_count if backend is not None and backend.platform == "cpu" else wanted
     script = Path(command[scripts[0]]).resolve()
-    started = Command(str(script), tuple(command[scripts[0] + 1 :]), devices, command[0] if scripts[0] else None)
+    started = Command(str(script), tuple(command[scripts[0] + 1 :]), devices, python=command[0] if scripts[0] else None)
     failure = None if process is None else process.failure
     explanation = _explained(started, failure, tell, lambda: None)
     return trace if explanation is None else replace(trace, explanation=explanation)

@@ -49,7 +49,7 @@ def explain_backward(problem: Problem, said: re.Match[str]) -> Reason | None:
         StoryStep(f"the gradient that the backward rule returns for it {varies}", problem.place),
     )
     title = f"the backward rule's gradient{said['path']} varies over other axes than its argument"
-    return Reason(title, "", steps, tuple(casts))
+    return Reason(title, "", steps, candidates=tuple(casts))
 
 
 def _gradients(problem: Problem, path: str) -> Iterator[Placed]:
@@ -79,7 +79,7 @@ def explain_mapped_axis(problem: Problem, said: re.Match[str]) -> Reason:
         StoryStep(f"vmap shards the dimension that it maps over {over}", problem.place),
         StoryStep(f"{said['what']} inside of it names {over}, too: {said['spec']}", problem.place),
     )
-    return Reason(f"{over} would shard two dimensions of one value", over, steps, tuple(candidates))
+    return Reason(f"{over} would shard two dimensions of one value", over, steps, candidates=tuple(candidates))
 
 
 CLOSED = re.compile(r"Closing over inputs to shard_map where the input is sharded on `Explicit` axes")

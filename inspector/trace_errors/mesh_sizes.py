@@ -72,7 +72,7 @@ def explain_names(problem: Problem, said: re.Match[str]) -> Reason | None:
                 candidates.append(Candidate(f"reshape the devices to ({shape}), a dimension for each name", edits))
     title = f"the mesh has {count} axis names, but its array of devices has {said['has']} dimension"
     step = StoryStep("each name is that of one dimension of the array of devices", problem.place)
-    return Reason(title + "s" * (said["has"] != "1"), "", (step,), tuple(candidates))
+    return Reason(title + "s" * (said["has"] != "1"), "", (step,), candidates=tuple(candidates))
 
 
 def _shapes(shape: Sequence[int], count: int) -> list[tuple[int, ...]]:

@@ -63,7 +63,7 @@ def explain_not_explicit(problem: Problem, said: re.Match[str]) -> Reason:
     step = StoryStep(f"{said['axis']!r} is {kind} here; {function} takes a spec of Explicit axes", problem.place)
     title = f"{function} is given {text_of(spec)}, but {said['axis']!r} is an {kind} axis"
     explicit = _types(problem, "Explicit") if kind == "Auto" else iter(())
-    return Reason(title, said["axis"], (step,), (*candidates, *explicit))
+    return Reason(title, said["axis"], (step,), candidates=(*candidates, *explicit))
 
 
 def explain_asserted(problem: Problem, said: re.Match[str]) -> Reason:
@@ -84,7 +84,7 @@ def explain_asserted(problem: Problem, said: re.Match[str]) -> Reason:
     ]
     step = StoryStep("the axes are explicit; with_sharding_constraint shards over automatic ones", problem.place)
     title = f"with_sharding_constraint is given {spec}, over explicit axes"
-    return Reason(title, "", (step,), (*candidates, *automatic(problem)))
+    return Reason(title, "", (step,), candidates=(*candidates, *automatic(problem)))
 
 
 def explain_manual(problem: Problem, said: re.Match[str]) -> Reason:
@@ -137,7 +137,7 @@ def explain_unbound(problem: Problem, said: re.Match[str]) -> Reason | None:
     ]
     edits = edits or list(together(*given_to_library)) if given_to_library else edits
     candidate = Candidate(f"{words}; the partitioner inserts the communication", tuple(edits))
-    return Reason(title, axis, (StoryStep(why, problem.place),), (candidate,) if edits else ())
+    return Reason(title, axis, (StoryStep(why, problem.place),), candidates=(candidate,) if edits else ())
 
 
 def explain_mapped(problem: Problem, said: re.Match[str]) -> Reason:
@@ -152,7 +152,7 @@ def explain_mapped(problem: Problem, said: re.Match[str]) -> Reason:
                 candidates.append(Candidate(f"shard {ast.unparse(argument)} over {axes} as well", edits))
     step = StoryStep(f"one argument is sharded over {axes} in the mapped dimension, another is not", problem.place)
     title = "the arguments of vmap are sharded differently in the mapped dimension"
-    return Reason(title, "", (step,), (*candidates, *automatic(problem)))
+    return Reason(title, "", (step,), candidates=(*candidates, *automatic(problem)))
 
 
 def automatic(problem: Problem) -> Iterator[Candidate]:

@@ -25,14 +25,14 @@ def explain_invalid(problem: Problem, said: re.Match[str]) -> Reason:
     name = _NAME.search(said["rest"])
     operation = "an operation" if name is None else name[1].rpartition("/")[2]
     stack = tuple(
-        Frame(each["file"], each["function"], int(each["line"]), 0, int(each["column"]), 0)
+        Frame(each["file"], each["function"], int(each["line"]), end_line=0, column=int(each["column"]), end_column=0)
         for each in _FRAME.finditer(said["rest"])
         if each["file"] in problem.files
     )
     where = SourcePosition.exact(stack) if stack else problem.place
     title = f"XLA partitions {operation} wrongly: a bug of the compiler, which its verifier finds"
     step = StoryStep(f"the verifier says of what it is compiled to: {said['what'].strip().rstrip(':')}", where)
-    return Reason(title, "", (step,), tuple(_candidates(problem, stack)), where)
+    return Reason(title, "", (step,), candidates=tuple(_candidates(problem, stack)), where=where)
 
 
 def _candidates(problem: Problem, stack: tuple[Frame, ...]) -> Iterator[Candidate]:

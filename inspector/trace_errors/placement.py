@@ -52,7 +52,7 @@ def explain_devices(problem: Problem, said: re.Match[str]) -> Reason:
         for name, ids in (one, other)
     )
     candidates = (*_in_context(problem, one, other), *_moved(problem, odd, kept), *_moved(problem, kept, odd))
-    return Reason(title, odd[0], steps, candidates)
+    return Reason(title, odd[0], steps, candidates=candidates)
 
 
 def _alone(problem: Problem, *sides: tuple[str, tuple[int, ...]]) -> bool:
@@ -101,7 +101,7 @@ def explain_required(problem: Problem, said: re.Match[str]) -> Reason:
     for placed in problem.specs(wanted):
         words = f"require {text_of(given)}, as {what} is sharded"
         candidates += [] if is_single else [Candidate(words, instead(placed, problem.spec_like(placed[1], given)))]
-    return Reason(title, argument, (step,), tuple(candidates))
+    return Reason(title, argument, (step,), candidates=tuple(candidates))
 
 
 def _moved(
@@ -193,7 +193,7 @@ def explain_deleted(problem: Problem, said: re.Match[str]) -> Reason:
     title = f"{named or 'an array'} was donated to an earlier call, which has reused its buffer"
     candidates = [*_without_donation(problem, named)]
     step = StoryStep(f"{named or 'it'} is read here after that call", problem.place)
-    return Reason(title, named, (step,), tuple(candidates))
+    return Reason(title, named, (step,), candidates=tuple(candidates))
 
 
 def _without_donation(problem: Problem, named: str) -> Iterator[Candidate]:

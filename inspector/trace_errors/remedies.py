@@ -278,4 +278,4 @@ def _line_edits(file: str, before: bytes, after: bytes) -> Iterator[Edit]:
     one, other = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (before, after))
     for kind, start, end, first, last in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if kind != "equal":
-            yield Edit(file, start + 1, 0, end + 1, 0, "".join(other[first:last]))
+            yield Edit(file, start + 1, 0, end_line=end + 1, end_column=0, text="".join(other[first:last]))

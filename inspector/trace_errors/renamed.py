@@ -71,7 +71,7 @@ def explain_missing(problem: Problem, said: re.Match[str]) -> Reason | None:
         title = f"this JAX has no {name or ('device_buffers' if 'buffers' in found else 'device()')}"
         title += " any more" if name else " of arrays any more"
     step = StoryStep("the script was written for an older JAX", problem.place)
-    return Reason(title, found.get("keyword", name), (step,), candidates)
+    return Reason(title, found.get("keyword", name), (step,), candidates=candidates)
 
 
 class _Names:
@@ -115,7 +115,7 @@ class _Names:
                 waiting += ast.iter_child_nodes(node)
         first = next((node for node in self._tree.body if isinstance(node, ast.Import | ast.ImportFrom)), None)
         if needs_jax and self._known.get("jax") != "jax" and first is not None:
-            yield "", "", (Edit(self._file, first.lineno, 0, first.lineno, 0, "import jax\n"),)
+            yield "", "", (Edit(self._file, first.lineno, 0, end_line=first.lineno, end_column=0, text="import jax\n"),)
 
     def _change(self, node: ast.AST) -> tuple[str, str, Edits] | None:
         match node:
@@ -191,7 +191,7 @@ class _Names:
 
     def _keyword(self, keyword: ast.keyword, new: str) -> Edit:
         end = keyword.col_offset + len(keyword.arg or "")
-        return Edit(self._file, keyword.lineno, keyword.col_offset, keyword.lineno, end, new)
+        return Edit(self._file, keyword.lineno, keyword.col_offset, end_line=keyword.lineno, end_column=end, text=new)
 
     def _behind(self, part: ast.expr, node: ast.expr, text: str) -> Edits:
         """Another text in the place of what an expression has behind a part of it."""

@@ -169,7 +169,7 @@ def explain_none(problem: Problem, said: re.Match[str]) -> Reason:
             edits = together(*(instead(each, text) for each in leaves))
             candidates.append(Candidate(f"replicate what has no sharding: {text}", edits))
     step = StoryStep(f"each leaf of {said['what']} needs a sharding: None is none", problem.place)
-    return Reason(f"a leaf has None as its sharding in {said['what']}", "", (step,), tuple(candidates))
+    return Reason(f"a leaf has None as its sharding in {said['what']}", "", (step,), candidates=tuple(candidates))
 
 
 def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:
@@ -193,7 +193,7 @@ def explain_twice(problem: Problem, said: re.Match[str]) -> Reason:
         ]
         candidates += [Candidate(words, instead(each, "None")) for each in _logical(problem, spec, left_out)]
     step = StoryStep(f"dimensions {' and '.join(map(str, dims))} are both to be sharded over {axis!r}", problem.place)
-    return Reason(title, "", (step,), tuple(candidates))
+    return Reason(title, "", (step,), candidates=tuple(candidates))
 
 
 def _logical(problem: Problem, spec: Sequence[Sequence[str]], dim: int) -> Iterator[Placed]:
@@ -267,7 +267,7 @@ def explain_unknown(problem: Problem, said: re.Match[str]) -> Reason | None:
     step = StoryStep(f"the mesh has the axes {', '.join(map(repr, axes))}", problem.place)
     where = said["spec"] if "specs" in said["spec"] else text_of(spec_of(said["spec"]))
     title = f"{axis!r}, in {where}, is not an axis of the mesh"
-    return Reason(title, "", (step,), tuple(candidates))
+    return Reason(title, "", (step,), candidates=tuple(candidates))
 
 
 def _explain_library(problem: Problem, axis: str) -> Reason | None:
@@ -277,7 +277,7 @@ def _explain_library(problem: Problem, axis: str) -> Reason | None:
     if placed is None or not candidates or re.search(r"\bP\(|Spec\(|Sharding\(", ast.unparse(placed[1])):
         return None
     step = StoryStep(f"a batch is sharded over {axis!r}, and the operations inside have no rule for it", problem.place)
-    return Reason(f"{ast.unparse(placed[1])} does not support explicit axes here", "", (step,), candidates)
+    return Reason(f"{ast.unparse(placed[1])} does not support explicit axes here", "", (step,), candidates=candidates)
 
 
 def _explain_automatic(problem: Problem, said: re.Match[str], axis: str, axes: Sequence[str]) -> Reason:
@@ -295,7 +295,7 @@ def _explain_automatic(problem: Problem, said: re.Match[str], axis: str, axes: S
             candidates.append(Candidate(words, together(*(instead(each, "None") for each in places))))
     step = StoryStep(f"this shard_map maps over {', '.join(map(repr, axes))} only", problem.place)
     title = f"{said['spec']} names {axis!r}, over which this shard_map does not map"
-    return Reason(title, axis, (step,), tuple(candidates))
+    return Reason(title, axis, (step,), candidates=tuple(candidates))
 
 
 def _is_key(problem: Problem, node: ast.AST) -> bool:
@@ -338,7 +338,7 @@ def explain_no_mesh(problem: Problem, said: re.Match[str]) -> Reason:
                     text = f"\n{' ' * node.col_offset}jax.set_mesh({name})"
                     candidates.append(Candidate(f"set the mesh: jax.set_mesh({name})", (Edit(file, *end, *end, text),)))
     step = StoryStep("a PartitionSpec names axes, and no mesh is set here that has them", problem.place)
-    return Reason("a PartitionSpec is used without a mesh", "", (step,), tuple(candidates))
+    return Reason("a PartitionSpec is used without a mesh", "", (step,), candidates=tuple(candidates))
 
 
 def explain_length(problem: Problem, said: re.Match[str]) -> Reason:
@@ -468,7 +468,7 @@ def explain_keys(problem: Problem, said: re.Match[str]) -> Reason:
             candidates.append(Candidate(title, edits))
     title = f"the shardings lack {', '.join(map(repr, missing))}" if missing else "the shardings have another tree"
     step = StoryStep("a tree of shardings has a leaf, or one sharding, for each leaf of the value", problem.place)
-    return Reason(title, missing[0] if missing else "", (step,), tuple(candidates))
+    return Reason(title, missing[0] if missing else "", (step,), candidates=tuple(candidates))
 
 
 def _without_keys(file: str, node: ast.Dict, keys: Sequence[object]) -> Iterator[Edit]:

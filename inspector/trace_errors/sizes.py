@@ -103,7 +103,7 @@ def explain(problem: Problem, said: re.Match[str]) -> Reason:
         " divide"
     )
     step = StoryStep(f"{what} has shape {uneven.shape}, and its spec is {text_of(tuple(uneven.spec))}", problem.place)
-    return Reason(title, uneven.argument, (step,), tuple(_candidates(uneven)))
+    return Reason(title, uneven.argument, (step,), candidates=tuple(_candidates(uneven)))
 
 
 def _candidates(uneven: _Uneven) -> Iterator[Candidate]:
@@ -355,4 +355,4 @@ def explain_scattered(problem: Problem, said: re.Match[str]) -> Reason:
                 sliced = wrapped(outer, "", f"[{':, ' * number}:{size}]")
                 candidates.append(Candidate(f"{text}, and leave them out of the result", together(edits, sliced)))
             candidates.append(Candidate(text, edits))
-    return Reason(title, "", (StoryStep("the dimension is split evenly", problem.place),), tuple(candidates))
+    return Reason(title, "", (StoryStep("the dimension is split evenly", problem.place),), candidates=tuple(candidates))

@@ -114,7 +114,7 @@ def reason_of(problem: Problem, unchecked: Callable[[], Report | None] = lambda:
         found = explainer(failed, match)
         if found is not None:
             own = tuple(Candidate(fix.title, fix.edits) for fix in found.fixes)
-            return Reason(found.title, "", found.steps, (*own, *modes.automatic(problem)))
+            return Reason(found.title, "", found.steps, candidates=(*own, *modes.automatic(problem)))
     return None
 
 
@@ -124,4 +124,4 @@ def _failed(problem: Problem, unchecked: Callable[[], Report | None]) -> Failed:
     failure = Failure("function", problem.said.partition("\n")[0], "trace", said=problem.said, stack=stack)
     axes = tuple(dict.fromkeys(name for mesh in problem.meshes() for name, _ in mesh.mesh))
     specs = {each.name: each.spec for each in reversed(problem.arguments) if each.spec is not None}
-    return Failed(Program(Capture(script_text=source, failure=failure)), failure, unchecked, specs, axes)
+    return Failed(Program(Capture(script_text=source, failure=failure)), failure, unchecked, specs=specs, axes=axes)

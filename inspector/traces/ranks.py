@@ -69,7 +69,7 @@ def _devices(processes: Mapping[int, Process]) -> Iterator[Divergence]:
     }
     if len(set(described.values())) > 1:
         title = "the processes have different devices or versions"
-        yield Divergence("devices", "", title, _sides(described))
+        yield Divergence("devices", "", title, sides=_sides(described))
 
 
 def _programs(programs: Mapping[int, list[Program]], everywhere: set[str]) -> Iterator[Divergence]:
@@ -92,10 +92,10 @@ def _missing(name: str, by_rank: Mapping[int, Program], ranks: tuple[int, ...]) 
     program = next(iter(by_rank.values()))
     without = tuple(rank for rank in ranks if rank not in by_rank)
     sides = (
-        Side(tuple(by_rank), f"{_verb(by_rank, 'compile')} {name}", program.compiled.call, program),
+        Side(tuple(by_rank), f"{_verb(by_rank, 'compile')} {name}", program.compiled.call, program=program),
         Side(without, _verb(without, "do") + " not"),
     )
-    return Divergence("missing", name, f"only {ranks_text(tuple(by_rank))} {sides[0].text}", sides)
+    return Divergence("missing", name, f"only {ranks_text(tuple(by_rank))} {sides[0].text}", sides=sides)
 
 
 def _different(name: str, by_rank: Mapping[int, Program]) -> Divergence:
@@ -103,7 +103,7 @@ def _different(name: str, by_rank: Mapping[int, Program]) -> Divergence:
     firsts = [by_rank[ranks[0]] for ranks in groups.values()]
     title, described = _what_differs(firsts)
     sides = (
-        Side(tuple(ranks), text, place or program.compiled.call, program)
+        Side(tuple(ranks), text, place or program.compiled.call, program=program)
         for ranks, program, (text, place) in zip(groups.values(), firsts, described, strict=True)
     )
     return Divergence("program", name, f"{name} is lowered to {len(groups)} different programs: {title}", tuple(sides))
@@ -162,7 +162,7 @@ def _calls(
         _called(side.ranks, made[side.ranks[0]], ids, processes[side.ranks[0]].has_ended) for side in _sides(values)
     )
     name = next((each[0].compiled.name for each in made.values() if each is not None), "")
-    yield Divergence("calls", name, f"call {at + 1} of a program of several processes differs", sides)
+    yield Divergence("calls", name, f"call {at + 1} of a program of several processes differs", sides=sides)
 
 
 def _called(
@@ -174,7 +174,7 @@ def _called(
     program, place = made
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted((program.collectives or {}).items()))
     name = ids[program.compiled.fingerprint]
-    return Side(ranks, f"{_verb(ranks, 'call')} {name}{f' ({kinds})' if kinds else ''}", place, program)
+    return Side(ranks, f"{_verb(ranks, 'call')} {name}{f' ({kinds})' if kinds else ''}", place, program=program)
 
 
 def _sides(values: Mapping[int, Hashable]) -> tuple[Side, ...]:

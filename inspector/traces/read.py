@@ -152,7 +152,7 @@ class Session:
         programs = [program for number, each in enumerate(recorded) for program in each.programs_of(number)]
         processes = tuple(each.finished() for each in recorded)
         command = tuple(command) or (processes[0].started.argv if processes else ())
-        return Trace(command, processes, ranked(programs), status, seconds)
+        return Trace(command, processes, ranked(programs), status=status, seconds=seconds)
 
 
 def ranked(programs: Iterable[Program]) -> tuple[Program, ...]:
@@ -199,11 +199,11 @@ def program_of(process: int, compiled: CompiledProgram, folder: Path, inexact: s
         program = ir.Program(file.load(path))
         stage = program.stage("hlo")
     except CaptureError as error:
-        return Program(process, compiled, calls, None, None, None, str(error))
+        return Program(process, compiled, calls, collectives=None, wire_bytes=None, path=None, reason=str(error))
     if stage is None:
         failure = program.capture.failure
         reason = compiled.failure or (failure.message if failure else "it was not compiled to the end")
-        return Program(process, compiled, calls, None, None, path, reason)
+        return Program(process, compiled, calls, collectives=None, wire_bytes=None, path=path, reason=reason)
     found = collectives_in_context(stage, context_of(program))
     wire_bytes = known_sum(one.step_bytes for one in found)
     reason = "" if wire_bytes is not None else "the executions of a collective are not known"

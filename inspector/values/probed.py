@@ -149,10 +149,10 @@ def _placed(probe: Probe, capture: Capture, text: JaxprText | None, places: dict
         value = values[probe.position] if 0 <= probe.position < len(values) else None
         name = f"{probe.when} {probe.position}" if value is None else value.path
         type = type if probe.type or value is None else JaxType(value.type)
-        return ProbedValue(probe, type, name, "", (), SourcePosition())
+        return ProbedValue(probe, type, name, primitive="", axes=(), source=SourcePosition())
     place = places.get(probe.path[-1])
     if place is None or text is None:
-        return ProbedValue(probe, type, "", "", (), SourcePosition())
+        return ProbedValue(probe, type, "", primitive="", axes=(), source=SourcePosition())
     names = place.equation.inputs if probe.when == "before" else [output.name for output in place.equation.outputs]
     name = names[probe.position] if 0 <= probe.position < len(names) else ""
     source = SourcePosition.exact(text.stack(place.equation))

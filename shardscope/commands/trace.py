@@ -178,7 +178,7 @@ def show(
     if wanted is None and output.format == "tui":
         from shardscope.tui.app import show_trace
 
-        show_trace(trace, lambda program: Captures(program, python, foreign, again), job.policy)
+        show_trace(trace, lambda program: Captures(program, python, foreign, again=again), job.policy)
         return ExitCode.DONE
     if wanted is None:
         if output.stage is not None:

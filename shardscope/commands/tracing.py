@@ -63,7 +63,7 @@ def recorded_of(options: argparse.Namespace, target: str, **more: Any) -> TraceO
     given = [f"--{name.replace('_', '-')}" for name in ("steps", "no_run", "target") if vars(options).get(name)]
     if options.match is None and given:
         raise CaptureError(f"{' and '.join(given)} for which program? name it with --match")
-    return TraceOptions(options.match, options.steps, not options.no_run, target, **more)
+    return TraceOptions(options.match, options.steps, not options.no_run, target=target, **more)
 
 
 def traced_with_enough_devices(

@@ -211,4 +211,4 @@ def split_log(text: str, phase: Phase = "compile") -> Iterator[tuple[str, Messag
     ends = [*(head.start() for head in heads[1:]), len(text)]
     for head, end in zip(heads, ends, strict=False):
         level = head["level"] or head["old_level"]
-        yield level, Message(_LEVELS[level], text[head.end() : end].strip(), phase, head["place"])
+        yield level, Message(_LEVELS[level], text[head.end() : end].strip(), phase, location=head["place"])

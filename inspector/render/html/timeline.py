@@ -83,16 +83,16 @@ def _bars(found: Timeline, report: Report, links: Mapping[Collective, str]) -> I
         says += f", {place}" if place else ""
         if activity.inside:
             around = [until for until in around if until > start]
-            yield Bar(f"loops {len(around) + 1}" if around else "loops", "loop", start, end, title, says)
+            yield Bar(f"loops {len(around) + 1}" if around else "loops", "loop", start, end=end, title=title, says=says)
             around.append(end)
         elif activity.lane == "compute":
-            yield Bar("compute", "compute", start, end, title, says)
+            yield Bar("compute", "compute", start, end=end, title=title, says=says)
         elif activity.lane == "copies":
-            yield Bar("copies", "copies", start, end, title, says)
+            yield Bar("copies", "copies", start, end=end, title=title, says=says)
         else:
             says += f", the device waits {format_seconds(activity.exposed)} for it" if activity.exposed else ", hidden"
             link = links.get(activity.collectives[0], "") if activity.collectives else ""
-            yield Bar(f"transfers {moment.beside + 1}", "links", start, end, title, says, link=link)
+            yield Bar(f"transfers {moment.beside + 1}", "links", start, end=end, title=title, says=says, link=link)
         if activity.exposed:
             yield Bar("waits", "waits", end - activity.exposed, end, f"waits for {title}", f"waits for {says}")
 

@@ -30,7 +30,7 @@ class TermRef(Reference, table="terms"):
     def entry(self) -> Term:
         """The symbol in its JSON shape, numbers of steps being whole."""
         term: estimates.Term = self.value
-        return Term(term.symbol, term.value, term.unit, term.meaning, term.source)
+        return Term(term.symbol, term.value, term.unit, meaning=term.meaning, source=term.source)
 
 
 class Estimate(Struct, frozen=True):

@@ -193,7 +193,7 @@ def _values(found: ValueComparison) -> Values:
         OutputChange(each.after.path, each.distance if math.isfinite(each.distance) else None, differing_text(each))
         for each in found.differs
     ]
-    return Values(found.same_inputs, found.equal, found.close, found.unknown, differs)
+    return Values(found.same_inputs, found.equal, found.close, unknown=found.unknown, differs=differs)
 
 
 def change_of(change: changes.Change) -> Change:

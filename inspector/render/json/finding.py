@@ -149,7 +149,7 @@ def explanation_of(found: values.Explanation) -> Explanation:
 
 def where_of(found: values.Explanation) -> Where:
     """The position of an explanation in its JSON shape."""
-    return Where(found.where.file, found.where.line, found.where.function, found.argument)
+    return Where(found.where.file, found.where.line, found.where.function, argument=found.argument)
 
 
 NOT_TRIED = values.Experiment("untried")

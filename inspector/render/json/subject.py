@@ -121,7 +121,7 @@ def stage_of(stage: StageSummary, *, in_full: bool) -> Stage:
 
 def _place(problem: Problem) -> TextPlace:
     line, column = problem.source.position(problem.span.start)
-    return TextPlace(problem.message, line, column, list(problem.expected))
+    return TextPlace(problem.message, line, column, expected=list(problem.expected))
 
 
 class ValidatedOutput(Struct, frozen=True):

@@ -44,7 +44,7 @@ def suggestions_to_json(found: Suggestions) -> bytes:
     subject = found.report.capture.subject
     rows = list(map(_row, found.rows))
     return encoded(
-        Document("shardscope.suggestions/1", None if subject is None else subject.function, found.size, rows)
+        Document("shardscope.suggestions/1", None if subject is None else subject.function, found.size, rows=rows)
     )
 
 

@@ -177,7 +177,7 @@ def _explanation(found: values.Explanation) -> Explanation:
         Step(step.what, None if frame is None else Place(frame.file, frame.line))
         for step, frame in zip(found.steps, places, strict=True)
     ]
-    return Explanation(found.title, where_of(found), steps, list(map(remedy_of, found.fixes)))
+    return Explanation(found.title, where_of(found), steps, remedies=list(map(remedy_of, found.fixes)))
 
 
 def _process(process: traces.Process) -> Process:

@@ -53,7 +53,7 @@ def communication(found: Diff, rows: Iterable[ChangeRow]) -> Table:
             Column("collective", 16, 8),
             Column("axes", 4, 9),
             Column("per device", 24, 4),
-            Column("wire", 6, 7, "right"),
+            Column("wire", 6, 7, align="right"),
             Column("pass", 4, 3),
             Column("from", 12, 5),
         ),
@@ -85,12 +85,12 @@ def _concerns(found: Diff) -> Table:
         # A finding that came is bad news.
         kind, opposite = ("removed", "added") if change.after is None else ("added", "removed")
         rows.append(Row((Piece(what, ROLES[opposite]), message), kind))
-    return Table("concerns", "Findings", titled("", ""), tuple(rows), heading="Findings", most=MAX_ROWS)
+    return Table("concerns", "Findings", titled("", ""), rows=tuple(rows), heading="Findings", most=MAX_ROWS)
 
 
 def _facts(id: str, title: str, rows: Iterable[tuple[str, str]], unit: str) -> Table:
     columns, cells = titled("", ""), tuple(map(Row, rows))
-    return Table(id, title, columns, cells, heading=title, most=MAX_ROWS, unit=unit)
+    return Table(id, title, columns, rows=cells, heading=title, most=MAX_ROWS, unit=unit)
 
 
 def verdicts_table(verdicts: Sequence[Verdict]) -> Table:

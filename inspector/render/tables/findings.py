@@ -33,7 +33,7 @@ def findings(report: Report) -> Table:
             Column("axes", 6, 5),
             Column("what", 24, 6),
             Column("", 6, 3),
-            Column("saves", 6, 2, "right", where="screen"),
+            Column("saves", 6, 2, align="right", where="screen"),
             Column("", 8, 1, where="screen"),
         ),
         rows=(*(Row(_cells(each), each) for each in found), *map(_suppressed, known)),

@@ -27,7 +27,7 @@ def passes(report: Report) -> Table:
         columns=(
             Column("pass", 22, 9),
             Column("pipeline", 16, 3),
-            Column("collectives", 10, 6, "right"),
+            Column("collectives", 10, 6, align="right"),
             Column("changes", 30, 10),
         ),
         rows=tuple(_row(change) for change in changes),

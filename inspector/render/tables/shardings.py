@@ -69,7 +69,7 @@ def _table(
             Column("requested", 24, 8),
             Column("actual", 24, 9),
             Column("per device", 12, 3),
-            Column("replicated", 8, 4, "right"),
+            Column("replicated", 8, 4, align="right"),
             Column("from", 12, 7, where="screen"),
         ),
         rows=tuple(rows),

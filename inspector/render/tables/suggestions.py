@@ -25,9 +25,9 @@ def suggestions(found: Suggestions) -> Table:
         title="Suggestions",
         columns=(
             Column(""),
-            Column("est." if has_time else "", 7, 5, "right"),
-            Column("sent", 7, 6, "right"),
-            Column("memory", 7, 4, "right"),
+            Column("est." if has_time else "", 7, 5, align="right"),
+            Column("sent", 7, 6, align="right"),
+            Column("memory", 7, 4, align="right"),
             Column("values", 5, 2),
             Column("requests", 20, 7),
         ),

@@ -53,9 +53,9 @@ def timeline_table(report: Report) -> Table:
         title="Time line",
         key="i",
         columns=(
-            Column("starts", 7, 8, "right"),
-            Column("takes", 7, 9, "right"),
-            Column("waits", 7, 7, "right"),
+            Column("starts", 7, 8, align="right"),
+            Column("takes", 7, 9, align="right"),
+            Column("waits", 7, 7, align="right"),
             Column("", WIDTH, 5),
             Column("what", 16, 10),
             Column("axes", 5, 6),
