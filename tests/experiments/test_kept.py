@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,14 +11,18 @@ import pytest
 from shardscope.inspector.capture.again import request_in, saved
 from shardscope.inspector.capture.file import load, save
 from shardscope.inspector.capture.model import Capture, CaptureError
-from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle, Request, last_capture
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.findings.kept import kept
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
-from shardscope.inspector.report.policy import Policy
+from shardscope.inspector.report.policy import EVERYTHING, Policy
 from shardscope.samples.catalogue import samples
+from shardscope.tui import app
 
+from shardscope.commands import show
+from shardscope.commands.job import Job
+from shardscope.commands.output import output_of
 from tests.experiments import programs
 
 
@@ -61,6 +66,17 @@ def test_a_rule_finds_what_was_not_kept(report: Report, tmp_path: Path) -> None:
 )
 def test_a_text_that_is_none_of_ours_changes_nothing(report: Report, text: bytes, tmp_path: Path) -> None:
     assert reopened(report, text, tmp_path).findings == inspect(report.capture).findings
+
+
+def test_a_capture_that_is_saved_from_the_screen_has_what_was_tried(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "show_live", lambda begun, policy, improve, watch: (report.capture, report))
+    options = argparse.Namespace(format="tui", output=None, quiet=False, details=(), stage=None, links=False)
+    path = tmp_path / "screen.shardscope"
+    job = Job(output_of(options), EVERYTHING, save=str(path))
+    show.one(CaptureHandle(Request("gather_then_slice.py:faulty"), iter(()), Cancellation()), job)
+    assert load(path).tried == kept(report) != b""
 
 
 def test_nothing_is_kept_where_nothing_was_tried(report: Report) -> None:
