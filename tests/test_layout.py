@@ -249,7 +249,7 @@ DATAFLOW = ROOT / "inspector" / "dataflow"
 KNOWS_OPCODES = (DATAFLOW, ROOT / "inspector" / "catalog", ROOT / "inspector" / "evaluate", CAPTURE)
 """Code that may list operations: the table, the catalogue, the interpreter, and what runs beside JAX."""
 
-OPCODE_SETS_LEFT = 49
+OPCODE_SETS_LEFT = 47
 WALKS_LEFT = 19
 """Collections of opcodes, and worklists along values, that are not in dataflow/ yet. Lower these; never raise them."""
 

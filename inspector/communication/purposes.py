@@ -31,9 +31,6 @@ SENT = frozenset({"", "ppermute", "pshuffle", "collective_permute"})
 SLICES = frozenset({"slice", "dynamic_slice", "squeeze", "split"})
 """Operations whose results the partitioner sends to all devices as a sum."""
 
-ROLLED = frozenset({"concatenate", "pad", "roll", "dynamic_update_slice"})
-"""Operations that the partitioner turns into shifts."""
-
 MADE = ("contraction", "other")
 """The kinds of sources that are no arguments."""
 
@@ -311,7 +308,8 @@ class Judge:
         if collective.origin in ("user", "autodiff") or (collective.origin == "unknown" and SENT.issuperset(names)):
             return True
         is_ring = {source for source, _ in collective.pairs} == {to for _, to in collective.pairs}
-        is_rolled = is_ring if collective.op_name is None else not names.isdisjoint(ROLLED)
+        is_placed = any(name == "roll" or does(name) is Does.PLACE for name in names)
+        is_rolled = is_ring if collective.op_name is None else is_placed
         if not is_rolled:
             return is_ring and self._circulates(collective, instruction)
         is_rolled = all(source != to for source, to in collective.pairs)

@@ -6,16 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.graph import BRANCHES
-from ..catalog.spellings import HLO_OPCODES, KIND_OF
+from ..dataflow.meaning import Does, does
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from .execution import ONCE, UNKNOWN, Execution, callers_first
 from .hlo_trip_count import trip_count
-
-REDUCERS = frozenset(("reduce", "reduce-window", "scatter", "select-and-scatter", "sort", "map")) | frozenset(
-    opcode for opcode, kind in HLO_OPCODES.items() if KIND_OF[kind].reduces
-)
-"""Opcodes whose computation is applied to elements: nothing in it is an instruction of the program."""
 
 Calls = dict[str, dict[Instruction, list[tuple[str, str]]]]
 """The instructions that call others, by the computation that they are in, with attributes and names of these."""
@@ -104,7 +99,8 @@ class HloExecutions:
 
     def _callers(self, computation: str) -> Iterator[tuple[str, Instruction]]:
         for attribute, caller in self.module.graph.callers(computation):
-            if caller.opcode.removesuffix("-start") not in REDUCERS:
+            # Nothing in a computation that is applied to elements, as in a sum, is an instruction of the program.
+            if does(caller.opcode) in Does.CALL | Does.FORWARD or caller.opcode == "custom-call":
                 yield attribute, caller
 
     def _factor(self, attribute: str, caller: Instruction) -> tuple[int | None, int | None]:
