@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from ..findings.fixes.calls import behind, imports, name_of, nodes_of, of_lax, own_files
 from ..findings.fixes.edits import Edits, instead, together
 from ..findings.fixes.specs import CONSTRAINTS, targets_of
-from ..findings.rule import Saving, finding
+from ..findings.rule import finding
 from ..findings.rules import rule_named
-from ..findings.support.compiled import in_hlo
+from ..findings.support.compiled import at_most, in_hlo
 from ..ir.program import Program
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
-from ..units import known_product
 
 
 def cast_late(report: Report) -> Iterator[Finding]:
@@ -22,9 +21,8 @@ def cast_late(report: Report) -> Iterator[Finding]:
     Without that the compiler gives the cast the constraint's sharding, and sends the wide values before it.
     """
     rule = rule_named("SS10")
-    gathers = (each for each in in_hlo(report) if each.kind == "all-gather")
-    size = sum(known_product(each.wire_bytes, each.executions) or 0 for each in gathers)
-    for file in own_files(report.program) if rule is not None and size else ():
+    gathers = in_hlo(report, "all-gather")
+    for file in own_files(report.program) if rule is not None and gathers else ():
         source = report.program.file(file)
         has_lax = source is not None and any(imports(source, name) for name in ("jax", "lax"))
         for node in nodes_of(report.program, file) if has_lax else ():
@@ -39,7 +37,7 @@ def cast_late(report: Report) -> Iterator[Finding]:
                     f"{operand} is cast to {dtype} after the constraint",
                     confidence="likely",
                     fixes=(Fix(f"cast {operand} before the constraint (line {constraint.lineno})", edits),),
-                    saves=Saving(size // 2),
+                    saves=at_most(*gathers),
                 )
 
 

@@ -11,7 +11,7 @@ from ...parsers.sharding_syntax.jax_arrays import parse_array_type
 from ..dataflow.jaxpr import global_flow_of
 from ..findings.fixes.calls import own_files
 from ..findings.fixes.edits import Edits, instead, together
-from ..findings.rule import Saving, finding
+from ..findings.rule import finding
 from ..findings.rules import rule_named
 from ..ir.jaxpr import Jaxpr, literal_in
 from ..ir.jaxpr_text import EquationPlace, JaxprText
@@ -55,7 +55,6 @@ def dropped(report: Report) -> Iterator[Finding]:
             confidence="likely",
             axes=(axis,),
             fixes=tuple(Fix(title, edits) for title, edits in (*every, *single)),
-            saves=Saving(None),
         )
 
 

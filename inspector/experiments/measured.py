@@ -12,14 +12,14 @@ from ..findings.support.compiled import in_hlo
 from ..ir.array_sharding import ArraySharding
 from ..ir.name_scopes import keys_of_name
 from ..report import Collective, Measured, Report, ShardedValue
-from ..units import known_product, known_sum
+from ..units import known_sum
 
 
 def measured(report: Report) -> Measured:
     """Return what the program of a report costs per device and step."""
     collectives = in_hlo(report)
     memory, peak, products = report.capture.memory, report.peak, products_of(report.program)
-    sent = [(over(each), known_product(each.wire_bytes, each.executions)) for each in collectives]
+    sent = [(over(each), each.step_bytes) for each in collectives]
     counts, by_axes = Counter[str](), Counter[str]()
     for each in collectives:
         counts[f"{each.kind} {over(each)}"] += each.executions or 1

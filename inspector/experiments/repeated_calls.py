@@ -14,7 +14,6 @@ from ..findings.rules import rule_named
 from ..findings.support.compiled import in_hlo
 from ..ir.program import Program
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
-from ..units import known_product
 
 
 def sent_twice(report: Report) -> Iterator[Finding]:
@@ -42,7 +41,7 @@ def _bytes_by_line(report: Report) -> dict[tuple[str, int], int]:
     found: dict[tuple[str, int], int] = {}
     for each in in_hlo(report):
         for place in {(os.path.normpath(frame.file), frame.line) for frame in each.source.stack}:
-            found[place] = found.get(place, 0) + (known_product(each.wire_bytes, each.executions) or 0)
+            found[place] = found.get(place, 0) + (each.step_bytes or 0)
     return found
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from ..findings.fixes.calls import imports, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, instead, with_keyword
-from ..findings.rule import Saving, finding
+from ..findings.rule import finding
 from ..findings.rules import rule_named
-from ..findings.support.compiled import in_hlo
+from ..findings.support.compiled import at_most, in_hlo
 from ..ir.program import Program
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ..units import format_bytes
@@ -43,8 +43,8 @@ def _saved(report: Report) -> Iterator[Finding]:
     """Checkpoints that save more, where the backward pass repeats collectives of the forward pass."""
     rule = rule_named("SS23")
     repeated = [each for each in in_hlo(report) if any(part in (each.op_name or "") for part in REPEATED)]
-    size = sum((each.wire_bytes or 0) * (each.executions or 1) for each in repeated)
-    if rule is None or not size:
+    saves = at_most(*repeated)
+    if rule is None or not repeated:
         return
     for file in own_files(report.program):
         source = report.program.file(file)
@@ -64,9 +64,9 @@ def _saved(report: Report) -> Iterator[Finding]:
                     FindingPlace("checkpoint", SourcePosition.of_line(file, place.line)),
                     f"the backward pass repeats {len(repeated)} collectives of the forward pass",
                     confidence="likely",
-                    evidence=(("repeated", f"{format_bytes(size)} per device and step"),),
+                    evidence=(("repeated", f"{format_bytes(saves.bytes)} per device and step"),),
                     fixes=tuple(fixes),
-                    saves=Saving(size),
+                    saves=saves,
                 )
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..report import Certainty, Edit, Finding, FindingPlace, Fix, Severity
 from ..report import Rule as Rule
-from ..units import known_sum
 
 MAX_ALTERNATIVES = 4
 """Different edits for one finding."""
@@ -20,16 +19,10 @@ MIN_SPLIT_ELEMENTS = 1024
 
 
 class Saving(NamedTuple):
-    """Bytes that a device sends less in one run, and the time of that; None where it is not known."""
+    """Bytes that a device sends less in one run at most, and the time of that; None where it is not known."""
 
     bytes: int | None = None
     seconds: float | None = None
-
-
-def in_all(savings: Iterable[Saving]) -> Saving:
-    """Return the sum of several savings."""
-    listed = list(savings)
-    return Saving(known_sum(each.bytes for each in listed), known_sum(each.seconds for each in listed))
 
 
 def rank(found: Finding) -> tuple[tuple[int, bool, bool], float, int]:

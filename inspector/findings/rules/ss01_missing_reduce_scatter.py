@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ....parsers.sharding_syntax.mesh import AxisRef
-from ...catalog.spellings import KIND_OF
 from ...collectives.context import context_of
 from ...collectives.stage import collectives_in_context
-from ...correspondence.collectives import is_combined
-from ...cost.collectives import estimate
-from ...cost.places import machine_of
 from ...ir.array_sharding import ArraySharding
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.stage import ParsedStage
 from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Pass, Report
 from ...report.spelled import over_text
-from ...units import known_product, known_sum, plural
+from ...units import plural
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import axes_text, rewritten
 from ..fixes.gradients import constrained_gradients, shardings_by_shape
 from ..fixes.jits import with_compiler_options
 from ..fixes.specs import has_whole_axes, with_out_specs
-from ..rule import Rule, Saving, advice, finding, in_all
+from ..rule import Rule, advice, finding
 from ..support.compiled import (
     SUMS,
+    at_most,
     compiled_to,
     is_compiled,
     on_another_target,
     platform_of,
-    saved_seconds,
 )
 from ..support.compiled_from import compiled_as
 from ..support.device_values import axis_sizes
@@ -67,9 +62,7 @@ def check(report: Report) -> Iterator[Finding]:
     for group in _unformed_groups(report):
         sources = (*(each for one in group for each in one.sources), *(one.collective.source for one in group))
         if not lines & {(place.file, place.line) for place in sources}:
-            saving = in_all(_saving(report, each) for each in group)
-            if saving.seconds is None or saving.seconds > 0:
-                yield _unformed(report, group, saving)
+            yield _unformed(report, group)
     returned: dict[object, list[ReturnedSum]] = {}
     for one in returned_sums(report):
         returned.setdefault(one.collective.axes, []).append(one)
@@ -91,9 +84,6 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
         if len(specs) == 1
         else f"{len(specs)} results are all-reduced over {over} and returned replicated; their arguments are sharded"
     )
-    group = max(map(len, first.groups), default=2)
-    sizes = (known_product(each.output.type.bytes, group - 1) for each in returned)
-    saved = known_sum(None if size is None else size // group for size in sizes)
     return finding(
         RULE,
         FindingPlace(", ".join(each.name for each in collectives), first.source, first.stage, first.span),
@@ -117,7 +107,7 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
             ),
             *constrained_gradients(report, _sharded_over(report, first.axes or ())),
         ),
-        saves=Saving() if is_cpu else Saving(saved),
+        saves=at_most(*collectives),
     )
 
 
@@ -135,24 +125,7 @@ def _unformed_groups(report: Report) -> Iterator[tuple[UsedBlocks, ...]]:
     yield from (tuple(group) for passes in groups.values() for group in passes.values())
 
 
-def _saving(report: Report, used: UsedBlocks) -> Saving:
-    """Return what a reduce-scatter saves at most: half the bytes of an all-reduce."""
-    now, size, machine = used.collective, known_sum(type.bytes for type in used.types), machine_of(report.program)
-    members, runs = len(now.groups[0]), now.executions
-    sent = KIND_OF["all-reduce"].wire_bytes(members, size, size)
-    if size is None or sent is None or runs is None:
-        return Saving()
-    if machine is None or now.estimate is None or now.bytes_in is None:
-        return Saving(sent * runs // 2)
-    left = max(now.bytes_in - size, 0)
-    then = [replace(now, kind="reduce-scatter", bytes_in=size, bytes_out=size // members)]
-    then += [replace(now, bytes_in=left, bytes_out=left)] if left else []
-    estimates = (estimate(each, machine) for each in then)
-    seconds = known_sum(None if each is None else each.seconds for each in estimates)
-    return Saving(sent * runs // 2, None if seconds is None else (now.estimate.seconds - seconds) * runs)
-
-
-def _unformed(report: Report, group: tuple[UsedBlocks, ...], saves: Saving) -> Finding:
+def _unformed(report: Report, group: tuple[UsedBlocks, ...]) -> Finding:
     first = group[0].collective
     axes = first.axes or ()
     over = over_text(first)
@@ -181,7 +154,7 @@ def _unformed(report: Report, group: tuple[UsedBlocks, ...], saves: Saving) -> F
             ),
         ),
         fixes=(*fixes, *_unformed_fixes(report, first)),
-        saves=saves,
+        saves=at_most(*(each.collective for each in group)),
     )
 
 
@@ -238,7 +211,6 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
         return  # the compiler made a reduce-scatter of it, or needs nothing of it
     parts = math.prod(axis_sizes(report, flow, place)[axis] for axis in block.axes)
     target = "the CPU compiler never forms a reduce-scatter here; compile for the real target to see what it does"
-    whole = compiled if _is_alone(compiled, block, axes) else None
     yield finding(
         RULE,
         flow.place(place),
@@ -248,16 +220,8 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
         related=map(flow.place, block.slices),
         evidence=(block.evidence(parts), compiled_to(compiled, ", then slices"), *on_another_target(report, target)),
         fixes=tuple(_fix(report, flow, place, number, block, dim) for dim in block.dims),
-        saves=Saving(
-            None if whole is None or whole.wire_bytes is None else whole.wire_bytes // 2,
-            saved_seconds(report, whole, "reduce-scatter"),
-        ),
+        saves=at_most(compiled),
     )
-
-
-def _is_alone(compiled: Collective | None, block: OwnBlock, axes: tuple[str, ...]) -> bool:
-    """Return whether a reduce-scatter can replace the all-reduce: by ring algorithms, with half its bytes."""
-    return compiled is not None and not is_combined(compiled) and set(block.axes) == set(axes)
 
 
 def _fix(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock, dim: int) -> Fix:
@@ -287,8 +251,8 @@ RULE = Rule(
     " recognizes that the slice makes the other half unnecessary.",
     proof="Slices are all that becomes of the sum, in the jaxpr or in the compiled program, through fusions, tuples and"
     " loops, and their start indices are computed from the device's position. Whether a block is enough for what is in"
-    " between, the trial decides. Not reported if the compiler made a reduce-scatter of it, or if one would save no"
-    " time on the target. The CPU compiler forms none: on CPUs the severity is `info`.",
+    " between, the trial decides. Not reported if the compiler made a reduce-scatter of it. The CPU compiler forms"
+    " none: on CPUs the severity is `info`.",
     faulty="""total = lax.psum(a @ b, "x")
 rows = total.shape[0] // lax.axis_size("x")
 return lax.dynamic_slice_in_dim(total, lax.axis_index("x") * rows, rows)""",

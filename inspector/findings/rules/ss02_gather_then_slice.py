@@ -12,8 +12,8 @@ from ...shardings.collective_causes import causes_of
 from ..fixes.calls import call_to_leave_out, of_lax, operand_text
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import axes_text, parenthesized, rewritten, without_call
-from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import GATHERS, compiled_to, is_compiled, place_in_hlo, saved_seconds, saving
+from ..rule import Rule, advice, finding
+from ..support.compiled import GATHERS, at_most, compiled_to, is_compiled, place_in_hlo
 from ..support.compiled_from import compiled_as
 from ..support.device_values import numbers_of
 from ..support.jaxpr_flow import Flow, equations_of
@@ -53,7 +53,6 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
         return
     (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
     along = ", ".join(axes)
-    itself = block.axes == axes and gathered in block.dims
     yield finding(
         RULE,
         flow.place(place),
@@ -68,7 +67,7 @@ def _written(report: Report, flow: Flow, place: EquationPlace, number: int, bloc
             else _exchanged(report, flow, place, number, block, dim)
             for dim in block.dims
         ),
-        saves=saving(compiled) if itself else Saving(None, saved_seconds(report, compiled, "all-to-all")),
+        saves=at_most(compiled),
     )
 
 
@@ -115,7 +114,7 @@ def _compiled(report: Report, group: list[UsedBlocks], fixes: tuple[Fix, ...]) -
         ),
         evidence=(*listed(report, group), *(compiled_to(each, ", then slices") for each in gathers)),
         fixes=fixes,
-        saves=saving(*gathers, times=None),
+        saves=at_most(*gathers),
     )
 
 

@@ -11,7 +11,7 @@ from ..fixes.calls import call_at, call_to_leave_out
 from ..fixes.edits import Edits, keyword_changes, together, with_keyword, without_call
 from ..fixes.reductions import REDUCING
 from ..rule import Rule, alternatives, finding
-from ..support.compiled import certainty, compiled_to, is_compiled, saving
+from ..support.compiled import at_most, certainty, compiled_to, is_compiled
 from ..support.compiled_from import sum_compiled_as
 from ..support.device_values import axis_sizes, devices_along, equal_along, is_unchecked
 from ..support.jaxpr_flow import At, Flow, equations_of
@@ -55,7 +55,6 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
         message = f"the gradient is {factor} times that of the loss: its sum over {along} is transposed to another sum"
     elif own is not None:
         message = _again(report, flow, place, own, axes) or message
-    whole = compiled if set(axes) == set(equation.axes or ()) else None
     mapped = flow.shard_map_around(place)
     yield finding(
         RULE,
@@ -79,7 +78,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
             *_without(report, flow, place if own is None else own, is_own=own is not None),
             *alternatives(ADVICE[equation.primitive] if factor is None else INSIDE, _changes(report, flow, place)),
         ),
-        saves=saving(whole, combined=False),
+        saves=at_most(compiled),
     )
 
 

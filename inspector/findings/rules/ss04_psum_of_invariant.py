@@ -14,7 +14,7 @@ from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quo
 from ..fixes.edits import Edits, instead, parenthesized, together, without_call
 from ..fixes.invariance import made_to_vary
 from ..rule import Rule, advice, finding
-from ..support.compiled import GATHERS, SUMS, certainty, compiled_to, is_compiled, saving
+from ..support.compiled import GATHERS, SUMS, at_most, certainty, compiled_to, is_compiled
 from ..support.compiled_from import SCATTERS, compiled_as, sum_compiled_as
 from ..support.device_values import axis_sizes, devices_along, divides, equal_along, is_constant, is_unchecked
 from ..support.jaxpr_flow import At, Flow, equations_of
@@ -64,7 +64,6 @@ def _gathered(
         return
     call = call_at(report.program, flow.source(place), functions_of("all-gather"))
     operand = operand_text(call, equation.inputs[number])
-    is_whole = axes == equation.axes
     yield finding(
         RULE,
         flow.place(place),
@@ -80,7 +79,7 @@ def _gathered(
             compiled_to(compiled),
         ),
         fixes=advice(f"use {operand} itself, repeated by jnp.broadcast_to or jnp.tile where its copies are intended"),
-        saves=saving(compiled if is_whole else None, combined=False),
+        saves=at_most(compiled),
     )
 
 
@@ -115,8 +114,6 @@ def _found(report: Report, reduced: _Reduced, operands: list[tuple[Flow, Equatio
     names = [place.equation.inputs[number] for _, place, number in operands]
     rest = len(names) - MAX_OPERANDS
     listed = ", ".join(names[:MAX_OPERANDS]) + (f" and {rest} more" if rest > 0 else "")
-    is_partly = set(reduced.axes) < set(place.equation.axes or ())
-    spared = dict.fromkeys(None if is_partly else sum_compiled_as(report, *operand) for operand in operands)
     along = ", ".join(reduced.axes)
     does = "does" if len(names) == 1 else "do"
     return finding(
@@ -133,7 +130,7 @@ def _found(report: Report, reduced: _Reduced, operands: list[tuple[Flow, Equatio
             ),
         ),
         fixes=reduced.fixes,
-        saves=saving(*spared, combined=False),
+        saves=at_most(*dict.fromkeys(sum_compiled_as(report, *operand) for operand in operands)),
     )
 
 

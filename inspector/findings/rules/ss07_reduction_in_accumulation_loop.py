@@ -14,8 +14,8 @@ from ...units import format_bytes, known_sum, plural
 from ..fixes.after_loop import after_the_loop, own_gradients, own_operands
 from ..fixes.calls import call_at
 from ..fixes.edits import axes_text, before_the_loop, without_call
-from ..rule import Rule, Saving, advice, finding, keep_whole
-from ..support.compiled import is_compiled, on_another_target, place_in_hlo, saving
+from ..rule import Rule, advice, finding, keep_whole
+from ..support.compiled import at_most, is_compiled, on_another_target, place_in_hlo
 from ..support.compiled_from import compiled_collectives
 
 
@@ -62,7 +62,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
             *on_another_target(report, "a TPU compiler may move it after the loop; compile for the target to check"),
         ),
         fixes=_of_a_gather(report, group) or _after_the_loop(report, first) or advice(_fix(first)),
-        saves=Saving() if trips is None else saving(*group, times=trips - 1),
+        saves=at_most(*group),
     )
 
 

@@ -14,8 +14,8 @@ from ...report.spelled import over_text
 from ...units import format_bytes, plural
 from ..fixes.calls import call_at
 from ..fixes.edits import before_the_loop
-from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import on_another_target, place_in_hlo, saving
+from ..rule import Rule, advice, finding
+from ..support.compiled import at_most, on_another_target, place_in_hlo
 from ..support.compiled_from import wholly_compiled
 
 
@@ -60,7 +60,7 @@ def _repeated(report: Report, found: Collective) -> Finding:
             ),
         ),
         fixes=(fix,),
-        saves=Saving() if trips is None else saving(found, times=trips - 1),
+        saves=at_most(found),
     )
 
 

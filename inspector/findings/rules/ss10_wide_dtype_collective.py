@@ -13,8 +13,8 @@ from ...report import Finding, Fix, Report
 from ...units import bytes_of
 from ..fixes.calls import Call, call_at, operand_text
 from ..fixes.edits import as_operand, together, wrapped
-from ..rule import Rule, Saving, finding
-from ..support.compiled import certainty, compiled_to, is_compiled, platform_of
+from ..rule import Rule, finding
+from ..support.compiled import at_most, certainty, compiled_to, is_compiled, platform_of
 from ..support.compiled_from import compiled_as
 from ..support.jaxpr_flow import At, Flow, equations_of
 
@@ -73,10 +73,6 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
     wide = type.dtype
     if is_compiled(report) and (compiled is None or not any(t.dtype.startswith(wide) for t in compiled.result_types)):
         return  # the compiler narrows it before it travels
-    sizes = bytes_of(narrow.dtype, (1,)) or 0, bytes_of(wide, (1,)) or 1
-    saved = None
-    if compiled is not None and compiled.wire_bytes is not None and len(compiled.result_types) == 1:
-        saved = compiled.wire_bytes - compiled.wire_bytes * sizes[0] // sizes[1]
     yield finding(
         RULE,
         flow.place(place),
@@ -85,7 +81,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
         axes=equation.axes or (),
         evidence=(("needed", narrow.known), compiled_to(compiled)),
         fixes=(_fix(call_at(report.program, source, rule.functions), equation.inputs[number], wide, narrow),),
-        saves=Saving(saved),
+        saves=at_most(compiled),
     )
 
 

@@ -18,7 +18,7 @@ from ...report import (
 from ...report.spelled import over_text
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.compiled import saving
+from ..support.compiled import at_most
 from ..support.inserted import dimension_of, moved_by_the_partitioner
 
 FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims")
@@ -81,7 +81,7 @@ def _found(report: Report, group: list[tuple[Collective, CollectiveCause]]) -> F
             f"in {here}, put the dimension sharded over {along} first, with a size divisible by {along}, and"
             " transpose before or after it for the needed order"
         ),
-        saves=saving(*(each for each, _ in group), times=None, combined=False),
+        saves=at_most(*(each for each, _ in group)),
     )
 
 

@@ -11,7 +11,7 @@ from ..fixes.calls import call_to_leave_out
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import together, without_call
 from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_to, place_in_hlo, saving
+from ..support.compiled import at_most, compiled_to, place_in_hlo
 from ..support.exchanges import Exchanges, exchanged_twice
 
 
@@ -52,7 +52,7 @@ def _found(report: Report, group: list[Exchanges]) -> Finding:
         related=[place_in_hlo(each) for each in compiled if each is not nearest],
         evidence=[compiled_to(each) for each in compiled],
         fixes=_fixes(report, group[0]),
-        saves=saving(*compiled, times=None),
+        saves=at_most(*compiled),
     )
 
 

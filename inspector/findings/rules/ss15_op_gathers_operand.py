@@ -12,7 +12,7 @@ from ...ir.types import types_text
 from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report
 from .. import support
 from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_to, platform_of, saving
+from ..support.compiled import at_most, compiled_to, platform_of
 from ..support.inserted import dimension_of, moved_by_the_partitioner
 
 LOOKUPS = ("gather", "scatter", "scatter-add")
@@ -88,7 +88,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause, besid
         axes=axes,
         evidence=evidence,
         fixes=advice(IDIOMS.get(cause.primitive, "shard another dimension, or work on each shard in a shard_map")),
-        saves=saving(collective, *beside, times=None, combined=False),
+        saves=at_most(collective, *beside),
     )
 
 

@@ -18,7 +18,7 @@ from ...shardings.explained import wording_of
 from ...shardings.recorded import sharding_at
 from ...shardings.table import propagated
 from ..rule import Rule, advice, finding
-from ..support.compiled import compiled_to, in_hlo, saving
+from ..support.compiled import at_most, compiled_to, in_hlo
 
 _TARGET = re.compile(rb"custom_call @\"?([\w.$]+)")
 
@@ -70,7 +70,7 @@ def _at(report: Report, flow: Dataflow, row: int) -> Iterator[Finding]:
                 f"call it in a shard_map over {', '.join(repr(axis.name) for axis in axes)}, on each shard;"
                 " or give it a sharding rule: jax.experimental.custom_partitioning"
             ),
-            saves=saving(gather),
+            saves=at_most(gather),
         )
         return
 

@@ -8,7 +8,7 @@ from ...report import Collective, Finding, Report
 from ...report.cost import FunctionCost
 from ...units import format_seconds
 from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import in_hlo, place_in_hlo, saving
+from ..support.compiled import in_hlo, place_in_hlo
 
 MIN_WAITING_S = 1e-4
 """Seconds in one run that are worth telling."""
@@ -26,9 +26,9 @@ def check(report: Report) -> Iterator[Finding]:
         or cost.waiting < MIN_WAITING_SHARE * cost.total
     ):
         return
-    timed = [c for c in in_hlo(report) if _seconds(c)]
+    timed = [(seconds, each) for each in in_hlo(report) if (seconds := each.step_seconds)]
     if timed:
-        yield _found(cost, sorted(timed, key=lambda c: -_seconds(c)))
+        yield _found(cost, sorted(timed, key=lambda pair: -pair[0]))
 
 
 def _spared(cost: FunctionCost) -> float:
@@ -36,12 +36,8 @@ def _spared(cost: FunctionCost) -> float:
     return min(cost.waiting, cost.total - cost.waiting)
 
 
-def _seconds(collective: Collective) -> float:
-    return saving(collective, times=None).seconds or 0.0
-
-
-def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
-    worst = timed[0]
+def _found(cost: FunctionCost, timed: list[tuple[float, Collective]]) -> Finding:
+    worst = timed[0][1]
     axes = tuple(dict.fromkeys(axis.name for axis in worst.axes or ()))
     at_least = "at least " if cost.at_least else ""
     how = "overlaps with nothing" if not worst.is_async else "overlaps with too little"
@@ -56,8 +52,8 @@ def _found(cost: FunctionCost, timed: list[Collective]) -> Finding:
             ("compute", format_seconds(cost.compute)),
             ("memory", format_seconds(cost.memory)),
             *(
-                (each.name, f"{format_seconds(_seconds(each))}, {'asynchronous' if each.is_async else 'synchronous'}")
-                for each in timed[:6]
+                (each.name, f"{format_seconds(seconds)}, {'asynchronous' if each.is_async else 'synchronous'}")
+                for seconds, each in timed[:6]
             ),
         ),
         fixes=advice(

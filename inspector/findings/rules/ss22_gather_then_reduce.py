@@ -6,15 +6,14 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from ...catalog.spellings import KIND_OF
 from ...dataflow.meaning import ELEMENTWISE, Does
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call, without_calls, wrapped
-from ..rule import Rule, Saving, finding
-from ..support.compiled import GATHERS, certainty, compiled_to, is_compiled, saved_seconds
+from ..rule import Rule, finding
+from ..support.compiled import GATHERS, at_most, certainty, compiled_to, is_compiled
 from ..support.compiled_from import compiled_as
 from ..support.device_values import axis_sizes, devices_along, numbers_of, operands_over
 from ..support.jaxpr_flow import At, Flow, Use, equations_of, is_alone
@@ -91,7 +90,7 @@ def _found(
             compiled_to(compiled),
         ),
         fixes=(fix,),
-        saves=_saved(report, reductions, compiled),
+        saves=at_most(compiled),
     )
 
 
@@ -136,17 +135,6 @@ def _fix(
     total = "" if calls[0] is None else ast.unparse(calls[0][1])
     total = total if call is None else total.replace(ast.unparse(call[1]), operand)
     return Fix(f"use {operand} itself, without the gather, and {names[0]}({total}, {along})", together(*around, own))
-
-
-def _saved(report: Report, reductions: tuple[EquationPlace, ...], compiled: Collective | None) -> Saving:
-    """Against one all-reduce of what comes out, for each of the reductions."""
-    sizes = [each.equation.outputs[0].type.array.bytes for each in reductions]
-    if compiled is None or compiled.wire_bytes is None or None in sizes:
-        return Saving()
-    size = sum(each for each in sizes if each is not None)
-    group = max(map(len, compiled.groups), default=2)
-    saved = compiled.wire_bytes - (KIND_OF["all-reduce"].wire_bytes(group, size, size) or 0)
-    return Saving(saved, saved_seconds(report, compiled, "all-reduce", size)) if saved > 0 else Saving()
 
 
 RULE = Rule(

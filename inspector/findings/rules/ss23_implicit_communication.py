@@ -8,11 +8,11 @@ from itertools import islice
 from ...catalog.spellings import KIND_OF
 from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
 from ...report.spelled import over_text
-from ...units import format_bytes, plural
+from ...units import format_bytes, known_sum, plural
 from ..fixes.batched import vmapped_lookups
 from ..fixes.edits import together
 from ..rule import Rule, alternatives, finding
-from ..support.compiled import place_in_hlo, saving
+from ..support.compiled import place_in_hlo
 from ..support.exchanges import exchanged_twice
 from ..support.inserted import inserted_collectives
 from ..support.used_blocks import gathers_in_blocks
@@ -64,7 +64,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _size(inserted: Inserted) -> int:
-    return saving(inserted[0], times=None).bytes or 0
+    return inserted[0].step_bytes or 0
 
 
 def _explicit_axes(report: Report) -> set[str]:
@@ -76,7 +76,7 @@ def _explicit_axes(report: Report) -> set[str]:
 def _found(group: list[Inserted], lookups: tuple[Fix, ...]) -> Finding:
     first, cause = group[0]
     known = dict.fromkeys(each for _, each in group if each is not None)
-    total = saving(*(each for each, _ in group), times=None).bytes
+    total = known_sum(each.step_bytes for each, _ in group)
     axes = first.axes or ()
     return finding(
         RULE,

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from ...cost.collectives import estimate
-from ...cost.places import machine_of
 from ...dataflow.loops import loops_of
 from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ...report.spelled import over_text
 from ...units import plural
-from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import on_another_target, place_in_hlo
+from ..rule import Rule, advice, finding
+from ..support.compiled import at_most, on_another_target, place_in_hlo
 from ..support.compiled_from import wholly_compiled
 
 REDUCTIONS = ("all-reduce", "all-reduce-start")
@@ -52,19 +49,8 @@ def _found(report: Report, group: list[Collective]) -> Finding:
             ),
         ),
         fixes=advice("stack each device's values in a shard_map, and reduce the stack once after the loop"),
-        saves=Saving(None, _saved(report, group, trips)),
+        saves=at_most(*group),
     )
-
-
-def _saved(report: Report, group: list[Collective], trips: int | None) -> float | None:
-    machine = machine_of(report.program)
-    sizes = [each.bytes_in for each in group]
-    if machine is None or trips is None or None in sizes or any(each.estimate is None for each in group):
-        return None
-    size = trips * sum(each or 0 for each in sizes)
-    then = estimate(replace(group[0], bytes_in=size, bytes_out=size), machine)
-    now = trips * sum(each.estimate.seconds for each in group if each.estimate is not None)
-    return None if then is None else max(now - then.seconds, 0.0)
 
 
 RULE = Rule(

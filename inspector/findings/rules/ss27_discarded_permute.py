@@ -16,8 +16,8 @@ from ...report.spelled import over_text
 from ..fixes.calls import call_at
 from ..fixes.edits import together, without_call
 from ..fixes.permutations import permutation_text, with_permutation
-from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import certainty, compiled_to, in_hlo, is_compiled, place_in_hlo, saving
+from ..rule import Rule, advice, finding
+from ..support.compiled import at_most, certainty, compiled_to, in_hlo, is_compiled, place_in_hlo
 from ..support.compiled_from import compiled_as, wholly_compiled
 from ..support.device_values import axis_sizes, devices_along, permutation_of
 from ..support.jaxpr_flow import At, Flow, equations_of, is_alone
@@ -61,7 +61,6 @@ def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Find
     text = permutation_text(both)
     edits = (with_permutation(calls[0], text), without_call(report.program, calls[1]))
     is_written = all(edits) and calls[0] != calls[1]
-    wire_bytes = None if compiled[0] is None else compiled[0].wire_bytes
     yield finding(
         RULE,
         flow.place(place),
@@ -71,7 +70,7 @@ def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Find
         related=(flow.place(ends[0]),),
         evidence=(compiled_to(compiled[0], ", and another"), ("time", "on a torus, a longer route takes longer")),
         fixes=(Fix(f"permute once, by {text}", together(*edits) if is_written else ()),),
-        saves=Saving(wire_bytes),
+        saves=at_most(compiled[0]),
     )
 
 
@@ -121,7 +120,7 @@ def _found(there: list[Collective]) -> Finding:
             ("after the loop", "nothing uses the permuted value"),
         ),
         fixes=advice(f"run {trips - 1} iterations, and the work of the last one after the loop"),
-        saves=saving(*there),
+        saves=at_most(*there),
     )
 
 

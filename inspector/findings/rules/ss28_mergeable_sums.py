@@ -9,19 +9,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ....parsers.source import Frame
-from ...catalog.spellings import KIND_OF
 from ...dataflow.graph import Output
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...dataflow.meaning import Does
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...report.spelled import over_text
-from ...units import known_sum
 from ..fixes.calls import function_around, imports
 from ..fixes.edits import axes_text, wrapped
 from ..fixes.specs import targets_of
-from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import SUMS, in_hlo, on_another_target, place_in_hlo
+from ..rule import Rule, advice, finding
+from ..support.compiled import SUMS, at_most, in_hlo, on_another_target, place_in_hlo
 from ..support.compiled_from import sum_compiled_as
 from ..support.device_values import equal_along
 from ..support.jaxpr_flow import equations_of
@@ -73,7 +71,7 @@ def check(report: Report) -> Iterator[Finding]:
     sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each.span.start not in alone)
     starts = {each.span.start: each for each in sums if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
-    summed: dict[tuple[int, int], list[_Sum]] = {}
+    summed: dict[tuple[int, int], _Sum] = {}
     for each in _sums(report, starts.values()):
         if needless[each.key]:
             needless[each.key] -= 1
@@ -93,9 +91,9 @@ def check(report: Report) -> Iterator[Finding]:
         if each.collective.origin == again.origin == "partitioner":
             continue  # the partitioner sums over one axis after the other what the source sums at once
         if not {axis.name for axis in each.collective.axes or ()} & {axis.name for axis in again.axes or ()}:
-            summed.setdefault((each.collective.span.start, again.span.start), []).append(each)
-    for (_, second), firsts in summed.items():
-        yield _of_sums(firsts, starts[second])
+            summed.setdefault((each.collective.span.start, again.span.start), each)
+    for (_, second), first in summed.items():
+        yield _of_sums(first, starts[second])
 
 
 def _of_equal_values(report: Report) -> Iterator[_Key]:
@@ -170,7 +168,7 @@ def _of_two(report: Report, first: _Sum, second: _Sum) -> Finding:
             *on_another_target(report, "TPU and GPU compilers add first if nothing is in between"),
         ),
         fixes=(*_cast_once(report, first, second), *advice("add the per-device values, then sum over devices")),
-        saves=_saved(collective, second.type.bytes),
+        saves=at_most(*places),
     )
 
 
@@ -197,8 +195,7 @@ def _cast_once(report: Report, first: _Sum, second: _Sum) -> Iterator[Fix]:
                 yield Fix(f"cast {target.id} to vary over {axes} once: its gradient is then summed once", edits)
 
 
-def _of_sums(firsts: list[_Sum], again: Collective) -> Finding:
-    first = firsts[0]
+def _of_sums(first: _Sum, again: Collective) -> Finding:
     axes = (*(first.collective.axes or ()), *(again.axes or ()))
     return finding(
         RULE,
@@ -209,26 +206,8 @@ def _of_sums(firsts: list[_Sum], again: Collective) -> Finding:
         related=(first.place,),
         evidence=(("sums", f"{first.collective.name}, then {again.name}; nothing else uses the first"),),
         fixes=advice(f"sum once, over {tuple(axis.name for axis in axes)!r}"),
-        saves=_saved_of_sums(firsts, again),
+        saves=at_most(first.collective, again),
     )
-
-
-def _saved(collective: Collective, size: int | None) -> Saving:
-    runs, members = collective.executions, len(collective.groups[0])
-    sent = KIND_OF["all-reduce"].wire_bytes(members, size, size)
-    return Saving(None if sent is None or runs is None else sent * runs)
-
-
-def _saved_of_sums(firsts: list[_Sum], again: Collective) -> Saving:
-    first, total = firsts[0].collective, known_sum(each.type.bytes for each in firsts)
-    runs = first.executions
-    groups = len(first.groups[0]), len(again.groups[0])
-    one, other, both = (
-        KIND_OF["all-reduce"].wire_bytes(members, total, total) for members in (*groups, groups[0] * groups[1])
-    )
-    if one is None or other is None or both is None or runs is None:
-        return Saving()
-    return Saving((one + other - both) * runs)
 
 
 RULE = Rule(

@@ -14,7 +14,7 @@ from ..fixes.calls import Call, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call
 from ..fixes.invariance import CASTS
 from ..rule import Rule, finding
-from ..support.compiled import SUMS, saving
+from ..support.compiled import SUMS, at_most
 from ..support.compiled_from import SCATTERS, sum_compiled_as
 from ..support.device_values import axis_sizes, operands_over
 from ..support.jaxpr_flow import At, Flow, Use, equations_of, flow_of
@@ -71,7 +71,7 @@ def _found(report: Report, flow: Flow, mixed: _Mixed, scatters: list[EquationPla
             ("result", "block 0 of the sum and block 1 and block 2 … combined, in the shape of one block"),
         ),
         fixes=(_fix(report, flow, mixed, call, rest),),
-        saves=saving(None if rest else sum_compiled_as(report, flow, place, position), combined=False),
+        saves=at_most(sum_compiled_as(report, flow, place, position)),
     )
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ...catalog.spellings import primitives_of
-from ...correspondence.collectives import is_combined
-from ...cost.collectives import estimate
-from ...cost.places import machine_of
 from ...report import BoundaryOrigin, Certainty, Collective, CollectiveCause, FindingPlace, Kind, Report
-from ...units import known_product
-from ..rule import Saving, in_all
+from ...units import known_sum
+from ..rule import Saving
 
 GATHERS = primitives_of("all-gather")
 
@@ -58,26 +53,9 @@ def platform_of(report: Report) -> str:
     return "" if report.capture.subject is None else report.capture.subject.platform
 
 
-def saving(*collectives: Collective | None, times: int | None = 1, combined: bool = True) -> Saving:
-    """Return the saving of running these so many times less, or as often as they run where `times` is None.
-
-    Not known of those that were made of several unless `combined`.
-    """
-    savings: list[Saving] = []
-    for each in collectives:
-        count = None if each is None else each.executions if times is None else times
-        if each is None or count is None or (is_combined(each) and not combined):
-            return Saving()
-        seconds = None if each.estimate is None else each.estimate.seconds * count
-        savings.append(Saving(known_product(each.wire_bytes, count), seconds))
-    return in_all(savings)
-
-
-def saved_seconds(report: Report, now: Collective | None, instead: Kind, size: int | None = None) -> float | None:
-    """The time that another kind of collective saves over the same groups, with the same operand or one of a `size`."""
-    machine = machine_of(report.program)
-    if machine is None or now is None or now.estimate is None:
-        return None
-    other = replace(now, kind=instead)
-    then = estimate(other if size is None else replace(other, bytes_in=size, bytes_out=size), machine)
-    return None if then is None else now.estimate.seconds - then.seconds
+def at_most(*collectives: Collective | None) -> Saving:
+    """What some collectives cost in one run: a change of them saves no more, and a trial says how much."""
+    known = [each for each in collectives if each is not None]
+    return Saving(
+        known_sum(each.step_bytes for each in known) or None, known_sum(each.step_seconds for each in known) or None
+    )
