@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,16 +49,11 @@ _LITERAL = re.compile(r"(?:Typed\w+\()?(-?\d{1,18}|True|False)(?:, dtype=\w+\))?
 
 @dataclass(slots=True)
 class Numbers:
-    """Evaluates integers on one device: `coordinates` along the mesh axes of the given `sizes`.
-
-    Of lists of `length` numbers it is the one at `element`.
-    """
+    """Evaluates integers on one device: `coordinates` along the mesh axes of the given `sizes`."""
 
     flow: JaxprFlow
     sizes: Mapping[str, int]
     coordinates: Mapping[str, int]
-    length: int = 1
-    element: int = 0
     left: int = field(default=MAX_EVALUATED)
     depth: int = 0
 
@@ -95,9 +89,6 @@ class Numbers:
             return self.value(At(at.jaxpr, equation.inputs[carried + position], at.calls)) if is_unchanged else None
         if equation.primitive == "axis_index":
             return self._position(equation.axes)
-        if equation.primitive == "iota":
-            dims = sorted(equation.outputs[0].type.array.shape or ())
-            return self.element if dims and dims[-1] == self.length == math.prod(dims) else None
         operands = [self.value(At(at.jaxpr, name, at.calls)) for name in equation.inputs]
         known = [operand for operand in operands if operand is not None]
         return _apply(equation.primitive, known) if len(known) == len(operands) else None

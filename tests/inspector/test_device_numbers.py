@@ -162,14 +162,6 @@ def test_a_branch_or_a_case_that_is_not_there_is_unknown(which: int) -> None:
     assert _apply("select_n", [which, 10, 11, 12]) == taken
 
 
-@pytest.mark.parametrize(
-    ("type", "number"),
-    [("i32[4]", 2), ("i32[1,4]", 2), ("i32[4,1]", 2), ("i32[4,2]", None), ("i32[3]", None), ("i32[]", None)],
-)
-def test_the_element_of_a_list_of_numbers(type: str, number: int | None) -> None:
-    assert numbered(made("iota", type=type), length=4, element=2) == number
-
-
 @pytest.mark.parametrize(("axes", "number"), [(("x",), 1), (("y",), None), (("x", "y"), None), ((), 0), (None, None)])
 def test_positions_along_axes_that_are_known(axes: tuple[str, ...] | None, number: int | None) -> None:
     assert numbered(made("axis_index", axes=axes)) == number

@@ -214,7 +214,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
     yield finding(
         RULE,
         flow.place(place),
-        f"{type} is summed over {', '.join(axes)}, but each device keeps only its own block of it",
+        f"{type} is summed over {', '.join(axes)}, but each device keeps only one block of it",
         confidence=block.certainty if compiled is not None else "likely",
         axes=axes,
         related=map(flow.place, block.slices),

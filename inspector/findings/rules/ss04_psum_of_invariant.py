@@ -51,7 +51,7 @@ def _equal(report: Report, primitives: tuple[str, ...]) -> Iterator[tuple[Flow, 
         for number, equal in enumerate(() if flow.is_backward(place) else equal_along(flow, place)):
             # Over an axis of one device a sum is the value, whatever it is.
             axes = tuple(axis for axis in equal if sizes.get(axis) != 1)
-            if axes and not is_constant(flow, place, number):
+            if axes and not is_constant(flow, At(place.jaxpr, place.equation.inputs[number])):
                 yield flow, place, number, axes
 
 

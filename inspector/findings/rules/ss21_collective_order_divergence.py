@@ -12,7 +12,9 @@ from ...report import Finding, Report
 from ..rule import Rule, advice, finding
 from ..support.device_values import axis_sizes, devices_along, operands_over
 from ..support.jaxpr_flow import At, Flow, equations_of
-from ..support.own_block import MAX_DEVICES
+
+MAX_DEVICES = 1 << 12
+"""Devices of which it is computed which branch they take."""
 
 Sequence = tuple[tuple[str, tuple[str, ...]], ...]
 

@@ -85,10 +85,9 @@ def divides(use: Use, divisor: int) -> bool:
     )
 
 
-def is_constant(flow: Flow, place: EquationPlace, position: int) -> bool:
-    """Return whether an operand is computed from literals and devices' indices only: it counts."""
+def is_constant(flow: Flow, start: At) -> bool:
+    """Return whether a value is computed from literals and devices' indices only: it counts."""
     known = _constants(flow.text)
-    start = At(place.jaxpr, place.equation.inputs[position])
     waiting, begun = [start], set[At]()
     while waiting:
         at = waiting[-1]
@@ -115,7 +114,7 @@ def _made_of(flow: Flow, at: At) -> Sequence[At] | None:
     made = flow.made.get((at.jaxpr, at.name))
     if made is not None:
         equation = made[0].equation
-        return [At(at.jaxpr, name) for name in equation.inputs]
+        return [At(at.jaxpr, name, at.calls) for name in equation.inputs]
     if literal_in(at.name) is not None:
         return ()
     operand = flow.operand(at)

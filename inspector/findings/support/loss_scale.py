@@ -19,7 +19,7 @@ def gradient_factor(report: Report, flow: Flow, place: EquationPlace, number: in
     what was reduced meets values that differ: then the devices' losses may be meant to be added up.
     """
     size = devices_along(axes, axis_sizes(report, flow, place))
-    if size is None or size < 2 or not is_constant(flow, place, number):
+    if size is None or size < 2 or not is_constant(flow, At(place.jaxpr, place.equation.inputs[number])):
         return None
     return size if _is_a_loss(flow, place, axes) and not _is_divided(flow, place, number, size) else None
 

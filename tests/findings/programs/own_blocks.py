@@ -215,7 +215,7 @@ def gathered_with_the_check(a):
     return own(lax.all_gather(a, "x", tiled=True))
 
 
-@programs.found_by()
+@programs.found_by("SS01")
 @unchecked
 def neighbours(a):
     return own(lax.psum(differing(a), "x"), shift=1)
