@@ -2,7 +2,7 @@
 
     python tools/gathering_ops.py cpu tpu:v5p:2x2x2 gpu:h100:8 [--python PATH]
 
-Prints the lines of inspector/findings/support/gathering.toml for the JAX of that interpreter.
+Prints the lines of inspector/findings/rules/gathering.toml for the JAX of that interpreter.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main() -> None:
     from pathlib import Path
 
     from shardscope.inspector.capture.spawn import Request, capture
-    from shardscope.inspector.findings.support.inserted import inserted_collectives
+    from shardscope.inspector.findings.compiled import inserted_collectives
     from shardscope.inspector.pipeline import inspect
 
     parser = argparse.ArgumentParser(description=__doc__)

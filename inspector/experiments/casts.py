@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..findings.compiled import at_most, in_hlo
 from ..findings.fixes.calls import behind, imports, name_of, nodes_of, of_lax, own_files
 from ..findings.fixes.edits import Edits, instead, together
 from ..findings.fixes.specs import CONSTRAINTS, targets_of
 from ..findings.rule import finding
 from ..findings.rules import rule_named
-from ..findings.support.compiled import at_most, in_hlo
 from ..ir.program import Program
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 

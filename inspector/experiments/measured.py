@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...parsers.sharding_syntax.mesh import AxisRef, join_axes
 from ..capture.model import UPDATED
 from ..cost.products import products_of
-from ..findings.support.compiled import in_hlo
+from ..findings.compiled import in_hlo
 from ..ir.array_sharding import ArraySharding
 from ..ir.name_scopes import keys_of_name
 from ..report import Collective, Measured, Report, ShardedValue

@@ -6,12 +6,12 @@ import ast
 import os
 from collections.abc import Iterator
 
+from ..findings.compiled import in_hlo
 from ..findings.fixes.calls import behind, nodes_of, own_files
 from ..findings.fixes.edits import instead
 from ..findings.fixes.specs import targets_of
 from ..findings.rule import Saving, finding
 from ..findings.rules import rule_named
-from ..findings.support.compiled import in_hlo
 from ..ir.program import Program
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 

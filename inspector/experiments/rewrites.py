@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from ..findings.compiled import at_most, in_hlo
 from ..findings.fixes.calls import imports, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, instead, with_keyword
 from ..findings.rule import finding
 from ..findings.rules import rule_named
-from ..findings.support.compiled import at_most, in_hlo
 from ..ir.program import Program
 from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ..units import format_bytes

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ...parsers.record import Record
 from ..capture.model import Failure
+from ..findings.equations import Flow, flow_of
 from ..findings.fixes.calls import imports, name_of, nodes_of
 from ..findings.fixes.edits import Placed
-from ..findings.support.jaxpr_flow import Flow, flow_of
 from ..ir.jaxpr import literal_in
 from ..ir.jaxpr_text import EquationPlace
 from ..ir.program import Program

@@ -11,8 +11,8 @@ from shardscope.inspector.communication.strategies import gradients_of
 from shardscope.inspector.dataflow.hlo import MAX_CALLS, HloFlow, HloUse, HloValue
 from shardscope.inspector.dataflow.jaxpr import At, JaxprFlow
 from shardscope.inspector.dataflow.sources import Place, ValueFlow
+from shardscope.inspector.findings.equations import Flow
 from shardscope.inspector.findings.rules.ss10_wide_dtype_collective import _narrowed
-from shardscope.inspector.findings.support.jaxpr_flow import Flow
 from shardscope.inspector.ir.jaxpr import Equation, Jaxpr, JaxprProgram, ShardMap, Variable
 from shardscope.inspector.ir.jaxpr_text import print_jaxpr
 from shardscope.inspector.ir.types import JaxType

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
-from shardscope.inspector.findings.support.compiled import in_hlo
+from shardscope.inspector.findings.compiled import in_hlo
 from shardscope.inspector.pipeline import inspect
 
 from tests.findings.test_variants import PROGRAMS

@@ -11,7 +11,7 @@ from shardscope.inspector.capture.model import PassSnapshot
 from shardscope.inspector.collectives.context import context_of
 from shardscope.inspector.collectives.stage import collectives_in_context
 from shardscope.inspector.diff.targets import compare
-from shardscope.inspector.findings.support.used_blocks import used_blocks
+from shardscope.inspector.findings.blocks import used_blocks
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import suspected as inspect
 from shardscope.parsers.source import Source

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.program import Program
-from ..support.jaxpr_flow import At, Flow
+from ..equations import At, Flow
 from .calls import call_at, name_of
 from .edits import Edits, with_keyword, without_call
 

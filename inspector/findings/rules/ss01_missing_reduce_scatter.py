@@ -15,6 +15,27 @@ from ...ir.types import ArrayType
 from ...report import Collective, Finding, FindingPlace, Fix, Pass, Report
 from ...report.spelled import over_text
 from ...units import plural
+from ..blocks import (
+    OwnBlock,
+    ReturnedSum,
+    UsedBlocks,
+    listed,
+    own_block,
+    returned_sums,
+    used_blocks,
+    used_in_blocks,
+    without_slices,
+)
+from ..compiled import (
+    SUMS,
+    at_most,
+    compiled_as,
+    compiled_to,
+    is_compiled,
+    on_another_target,
+    platform_of,
+)
+from ..equations import Flow, axis_sizes, equations_of
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import axes_text, rewritten
@@ -22,20 +43,6 @@ from ..fixes.gradients import constrained_gradients, shardings_by_shape
 from ..fixes.jits import with_compiler_options
 from ..fixes.specs import has_whole_axes, with_out_specs
 from ..rule import Rule, advice, finding
-from ..support.compiled import (
-    SUMS,
-    at_most,
-    compiled_to,
-    is_compiled,
-    on_another_target,
-    platform_of,
-)
-from ..support.compiled_from import compiled_as
-from ..support.device_values import axis_sizes
-from ..support.jaxpr_flow import Flow, equations_of
-from ..support.own_block import OwnBlock, own_block, without_slices
-from ..support.returned import ReturnedSum, returned_sums
-from ..support.used_blocks import UsedBlocks, listed, used_blocks, used_in_blocks
 
 REDUCTIONS = ("psum", "pmean")
 

@@ -9,16 +9,13 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...report.spelled import over_text
 from ...shardings.collective_causes import causes_of
+from ..blocks import OwnBlock, UsedBlocks, gathers_in_blocks, listed, own_block, without_slices
+from ..compiled import GATHERS, at_most, compiled_as, compiled_to, is_compiled, place_in_hlo
+from ..equations import Flow, equations_of, numbers_of
 from ..fixes.calls import call_to_leave_out, of_lax, operand_text
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import axes_text, parenthesized, rewritten, without_call
 from ..rule import Rule, advice, finding
-from ..support.compiled import GATHERS, at_most, compiled_to, is_compiled, place_in_hlo
-from ..support.compiled_from import compiled_as
-from ..support.device_values import numbers_of
-from ..support.jaxpr_flow import Flow, equations_of
-from ..support.own_block import OwnBlock, own_block, without_slices
-from ..support.used_blocks import UsedBlocks, gathers_in_blocks, listed
 
 ADVICE = "constrain the gathered value to the sharding in which its blocks are used"
 

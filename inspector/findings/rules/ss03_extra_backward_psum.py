@@ -5,22 +5,33 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...dataflow.meaning import ELEMENTWISE, STRAIGHT
+from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
+from ..compiled import SUMS, at_most, certainty, compiled_to, is_compiled, sum_compiled_as
+from ..equations import (
+    MAX_STEPS,
+    At,
+    Flow,
+    axis_sizes,
+    devices_along,
+    divides,
+    equal_along,
+    equations_of,
+    is_constant,
+    is_unchecked,
+    operands_over,
+)
 from ..fixes.calls import call_at, call_to_leave_out
 from ..fixes.edits import Edits, keyword_changes, together, with_keyword, without_call
 from ..fixes.reductions import REDUCING
 from ..rule import Rule, alternatives, finding
-from ..support.compiled import at_most, certainty, compiled_to, is_compiled
-from ..support.compiled_from import sum_compiled_as
-from ..support.device_values import axis_sizes, devices_along, equal_along, is_unchecked
-from ..support.jaxpr_flow import At, Flow, equations_of
-from ..support.loss_scale import gradient_factor
 
 RESHAPED = ("convert_element_type", "transpose", "reshape", "squeeze", "expand_dims", "copy", "copy_p")
 """Primitives that leave what is summed as it is."""
 
-MAX_STEPS = 40
+MAX_BACK = 40
 """Equations that are followed back from a sum."""
 
 ADVICE = {
@@ -85,7 +96,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
 def _sum_of_custom_vjp(flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> EquationPlace | None:
     """The psum in the backward function of a custom_vjp whose result is summed here over the same axes."""
     value: At | None = At(place.jaxpr, place.equation.inputs[number])
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_BACK):
         made = None if value is None else flow.made.get((value.jaxpr, value.name))
         if value is None or made is None:
             return None
@@ -137,6 +148,42 @@ def _changes(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Edits
     for checked in keyword_changes(report.program, files, ("check_vma", "check_rep"), "True"):
         yield checked
         yield together(checked, to_all)
+
+
+def gradient_factor(report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> int | None:
+    """Return how many times too large the gradients are that a psum of the backward pass leads to.
+
+    The psum is the transpose of one of a loss, as its operand is made of constants: all devices begin with the same
+    derivative of one value. None where it is no such psum, where something divides by that number afterwards, or where
+    what was reduced meets values that differ: then the devices' losses may be meant to be added up.
+    """
+    size = devices_along(axes, axis_sizes(report, flow, place))
+    if size is None or size < 2 or not is_constant(flow, At(place.jaxpr, place.equation.inputs[number])):
+        return None
+    return size if _is_a_loss(flow, place, axes) and not _is_divided(flow, place, number, size) else None
+
+
+def _is_a_loss(flow: Flow, place: EquationPlace, axes: tuple[str, ...]) -> bool:
+    """Return whether what the psum of the forward pass gives stays equal along the axes."""
+    line = flow.source(place).frame
+    written = [
+        each
+        for each in flow.text.equations
+        if each.equation.primitive in SUMS and not flow.is_backward(each) and flow.source(each).frame == line
+    ]
+    losses = [At(each.jaxpr, output.name) for each in written for output in each.equation.outputs]
+    reach = forward(flow, losses, ELEMENTWISE, keeps=lambda use: not flow.is_backward(use.place))
+    operands = (value for use in reach.steps for value in operands_over(flow, use.place))
+    return bool(written) and not any(held.axis in axes for value in operands for held in value)
+
+
+def _is_divided(flow: Flow, place: EquationPlace, number: int, size: int) -> bool:
+    """Return whether something that is made of the psum is divided by a number after the backward pass."""
+    result = At(place.jaxpr, place.equation.outputs[number].name)
+    reach = forward(flow, [result], ~STRAIGHT, carried=True, limit=MAX_STEPS)
+    if len(reach.values) >= MAX_STEPS:
+        return True  # not known
+    return any(divides(use, size) and not flow.is_backward(use.place) for use in reach.steps)
 
 
 RULE = Rule(

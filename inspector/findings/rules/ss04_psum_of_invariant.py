@@ -10,14 +10,32 @@ from ...dataflow.meaning import STRAIGHT
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report, SourcePosition
+from ..compiled import (
+    GATHERS,
+    SCATTERS,
+    SUMS,
+    at_most,
+    certainty,
+    compiled_as,
+    compiled_to,
+    is_compiled,
+    sum_compiled_as,
+)
+from ..equations import (
+    At,
+    Flow,
+    axis_sizes,
+    devices_along,
+    divides,
+    equal_along,
+    equations_of,
+    is_constant,
+    is_unchecked,
+)
 from ..fixes.calls import call_at, call_to_leave_out, name_of, operand_text, quotient_of
 from ..fixes.edits import Edits, instead, parenthesized, together, without_call
 from ..fixes.invariance import made_to_vary
 from ..rule import Rule, advice, finding
-from ..support.compiled import GATHERS, SUMS, at_most, certainty, compiled_to, is_compiled
-from ..support.compiled_from import SCATTERS, compiled_as, sum_compiled_as
-from ..support.device_values import axis_sizes, devices_along, divides, equal_along, is_constant, is_unchecked
-from ..support.jaxpr_flow import At, Flow, equations_of
 
 NOTHING = "reducing it changes nothing"
 MAX_OPERANDS = 6

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ...ir.types import JaxType
 from ...report import Divergence, Finding, FindingPlace, Report, Severity, VariableVariance
+from ..equations import Flow, flow_of
 from ..rule import Rule, advice, finding
-from ..support.jaxpr_flow import Flow, flow_of
 
 DECLARED = ("type", "inferred")
 

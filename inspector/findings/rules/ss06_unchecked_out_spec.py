@@ -10,9 +10,9 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Divergence, Finding, FindingPlace, Fix, Report
 from ...variance.held import axes_of, join
 from ...variance.inference import infer
+from ..equations import At, Flow, flow_of
 from ..fixes.edits import axes_text
 from ..rule import Rule, advice, finding
-from ..support.jaxpr_flow import At, Flow, flow_of
 
 
 def check(report: Report) -> Iterator[Finding]:

@@ -11,12 +11,11 @@ from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
 from ...report.spelled import over_text
 from ...units import format_bytes, known_sum, plural
+from ..compiled import at_most, compiled_collectives, is_compiled, on_another_target, place_in_hlo
 from ..fixes.after_loop import after_the_loop, own_gradients, own_operands
 from ..fixes.calls import call_at
 from ..fixes.edits import axes_text, before_the_loop, without_call
 from ..rule import Rule, advice, finding, keep_whole
-from ..support.compiled import at_most, is_compiled, on_another_target, place_in_hlo
-from ..support.compiled_from import compiled_collectives
 
 
 def check(report: Report) -> Iterator[Finding]:

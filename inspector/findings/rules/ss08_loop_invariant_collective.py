@@ -12,11 +12,10 @@ from ...ir.types import types_text
 from ...report import WRITTEN, Collective, Finding, Fix, Report
 from ...report.spelled import over_text
 from ...units import format_bytes, plural
+from ..compiled import at_most, on_another_target, place_in_hlo, wholly_compiled
 from ..fixes.calls import call_at
 from ..fixes.edits import before_the_loop
 from ..rule import Rule, advice, finding
-from ..support.compiled import at_most, on_another_target, place_in_hlo
-from ..support.compiled_from import wholly_compiled
 
 
 def check(report: Report) -> Iterator[Finding]:

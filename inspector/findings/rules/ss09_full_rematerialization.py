@@ -9,9 +9,9 @@ from dataclasses import replace
 from ...ir.types import jax_type, types_text
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.collective_causes import causes_of
+from ..compiled import certainty, compiled_to, in_hlo, place_in_hlo
 from ..fixes.constraints import through_both
 from ..rule import Rule, finding
-from ..support.compiled import certainty, compiled_to, in_hlo, place_in_hlo
 
 _SAYS = re.compile(r"full rematerialization", re.IGNORECASE)
 _FROM_TO = re.compile(r"from sharding (\{.*?\}) to (\{.*?\}) (?:efficiently|without|for)")

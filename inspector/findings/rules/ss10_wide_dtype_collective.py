@@ -11,12 +11,11 @@ from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
 from ...units import bytes_of
+from ..compiled import at_most, certainty, compiled_as, compiled_to, is_compiled, platform_of
+from ..equations import At, Flow, equations_of
 from ..fixes.calls import Call, call_at, operand_text
 from ..fixes.edits import as_operand, together, wrapped
 from ..rule import Rule, finding
-from ..support.compiled import at_most, certainty, compiled_to, is_compiled, platform_of
-from ..support.compiled_from import compiled_as
-from ..support.jaxpr_flow import At, Flow, equations_of
 
 MOVING = primitives_of(*RESHARDING)
 """Collectives that send elements unchanged, so that narrower ones can be sent instead."""

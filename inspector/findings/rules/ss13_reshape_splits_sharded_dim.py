@@ -16,10 +16,9 @@ from ...report import (
     SourcePosition,
 )
 from ...report.spelled import over_text
+from ..compiled import at_most, dimension_of, moved_by_the_partitioner
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.compiled import at_most
-from ..support.inserted import dimension_of, moved_by_the_partitioner
 
 FUNCTIONS = ("reshape", "ravel", "flatten", "rearrange", "squeeze", "expand_dims")
 

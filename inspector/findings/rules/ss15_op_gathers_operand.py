@@ -10,10 +10,8 @@ from importlib import resources
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.types import types_text
 from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report
-from .. import support
+from ..compiled import at_most, compiled_to, dimension_of, moved_by_the_partitioner, platform_of
 from ..rule import Rule, advice, finding
-from ..support.compiled import at_most, compiled_to, platform_of
-from ..support.inserted import dimension_of, moved_by_the_partitioner
 
 LOOKUPS = ("gather", "scatter", "scatter-add")
 
@@ -95,7 +93,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause, besid
 @lru_cache(maxsize=1)
 def _gathering() -> tuple[tuple[str, str, list[str]], ...]:
     """Platform, JAX, and the operations that were seen to gather their operand: `tools/gathering_ops.py` tries them."""
-    text = resources.files(support).joinpath("gathering.toml").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("gathering.toml").read_text(encoding="utf-8")
     tried = tomllib.loads(text)
     return tuple((platform, jax, names) for jax, found in tried.items() for platform, names in found.items())
 
@@ -107,7 +105,7 @@ RULE = Rule(
     finds="An operation along a sharded dimension for which the partitioner gathers the full operand.",
     why="Every device receives the full operand, and usually repeats all of the work.",
     proof="A gather of the compiled program, inserted by the partitioner, belongs to the operation. Which operations"
-    " gather on which targets was tried with each supported compiler (findings/support/gathering.toml); `info`"
+    " gather on which targets was tried with each supported compiler (findings/rules/gathering.toml); `info`"
     " where only CPUs gather.",
     faulty='jnp.cumsum(x, axis=0)  # x is P("x")',
     repaired="""def own(x):  # in a shard_map over "x": each part, and what the parts before it add up to

@@ -17,8 +17,8 @@ from ...report import WRITTEN, Collective, Finding, FindingPlace, Report
 from ...shardings.explained import wording_of
 from ...shardings.recorded import sharding_at
 from ...shardings.table import propagated
+from ..compiled import at_most, compiled_to, in_hlo
 from ..rule import Rule, advice, finding
-from ..support.compiled import at_most, compiled_to, in_hlo
 
 _TARGET = re.compile(rb"custom_call @\"?([\w.$]+)")
 

@@ -13,8 +13,8 @@ from ...cost.places import Machine, machine_of
 from ...report import Collective, Finding, Report
 from ...report.spelled import mesh_of
 from ...units import format_bytes, format_seconds
+from ..compiled import in_hlo, place_in_hlo
 from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import in_hlo, place_in_hlo
 
 MAX_AXES = 5
 """Maximum number of mesh axes whose orders are all tried."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ...report import Collective, Finding, Report
 from ...report.cost import FunctionCost
 from ...units import format_seconds
+from ..compiled import in_hlo, place_in_hlo
 from ..rule import Rule, Saving, advice, finding
-from ..support.compiled import in_hlo, place_in_hlo
 
 MIN_WAITING_S = 1e-4
 """Seconds in one run that are worth telling."""

@@ -12,10 +12,9 @@ from ...dataflow.meaning import STRAIGHT
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
+from ..equations import At, Flow, Use, axis_sizes, devices_along, equations_of, permutation_of
 from ..fixes.calls import call_at
 from ..rule import Rule, advice, finding
-from ..support.device_values import axis_sizes, devices_along, permutation_of
-from ..support.jaxpr_flow import At, Flow, Use, equations_of
 
 
 def check(report: Report) -> Iterator[Finding]:

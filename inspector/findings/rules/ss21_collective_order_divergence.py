@@ -9,9 +9,8 @@ from ...catalog.spellings import rule_of
 from ...dataflow.device_integers import Numbers, coordinates
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
+from ..equations import At, Flow, axis_sizes, devices_along, equations_of, operands_over
 from ..rule import Rule, advice, finding
-from ..support.device_values import axis_sizes, devices_along, operands_over
-from ..support.jaxpr_flow import At, Flow, equations_of
 
 MAX_DEVICES = 1 << 12
 """Devices of which it is computed which branch they take."""

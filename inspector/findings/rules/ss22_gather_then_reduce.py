@@ -10,13 +10,11 @@ from ...dataflow.meaning import ELEMENTWISE, Does
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report
+from ..compiled import GATHERS, at_most, certainty, compiled_as, compiled_to, is_compiled
+from ..equations import At, Flow, Use, axis_sizes, devices_along, equations_of, is_alone, numbers_of, operands_over
 from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call, without_calls, wrapped
 from ..rule import Rule, finding
-from ..support.compiled import GATHERS, at_most, certainty, compiled_to, is_compiled
-from ..support.compiled_from import compiled_as
-from ..support.device_values import axis_sizes, devices_along, numbers_of, operands_over
-from ..support.jaxpr_flow import At, Flow, Use, equations_of, is_alone
 
 INSTEAD = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
 """The collective, by the primitive that reduces."""

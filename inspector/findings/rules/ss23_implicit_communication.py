@@ -9,14 +9,13 @@ from ...catalog.spellings import KIND_OF
 from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
 from ...report.spelled import over_text
 from ...units import format_bytes, known_sum, plural
+from ..blocks import gathers_in_blocks
+from ..compiled import inserted_collectives, place_in_hlo
 from ..fixes.batched import vmapped_lookups
 from ..fixes.edits import together
 from ..rule import Rule, alternatives, finding
-from ..support.compiled import place_in_hlo
-from ..support.exchanges import exchanged_twice
-from ..support.inserted import inserted_collectives
-from ..support.used_blocks import gathers_in_blocks
 from ..suppressions import Comments
+from .ss14_ping_pong_reshard import exchanged_twice
 
 DOES: dict[Effect, str] = {
     "sum": "reduces partial sums",

@@ -18,12 +18,11 @@ from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...report.gradients import WrongGradient, wrong_gradients
+from ..equations import Flow, axis_sizes, equations_of, flow_of, is_unchecked
 from ..fixes.calls import call_to_leave_out
 from ..fixes.edits import Edits, axes_text, keyword_changes, without_call
 from ..fixes.reductions import larger, smaller
 from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
-from ..support.device_values import axis_sizes, is_unchecked
-from ..support.jaxpr_flow import Flow, equations_of, flow_of
 
 SUMMING = ("psum", "psum_invariant", "reduce_scatter")
 """Primitives of which one too many, or too few, makes a gradient wrong by the number of devices."""

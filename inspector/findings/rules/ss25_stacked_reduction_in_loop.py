@@ -9,9 +9,8 @@ from ...ir.types import types_text
 from ...report import Collective, Finding, Report
 from ...report.spelled import over_text
 from ...units import plural
+from ..compiled import at_most, on_another_target, place_in_hlo, wholly_compiled
 from ..rule import Rule, advice, finding
-from ..support.compiled import at_most, on_another_target, place_in_hlo
-from ..support.compiled_from import wholly_compiled
 
 REDUCTIONS = ("all-reduce", "all-reduce-start")
 

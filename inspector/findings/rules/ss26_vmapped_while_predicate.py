@@ -8,10 +8,9 @@ from ....parsers.hlo import Instruction
 from ...dataflow.loops import PASSING, Loop, loops_of
 from ...report import Collective, Finding, Report
 from ...report.spelled import over_text
+from ..compiled import compiled_collectives, place_in_hlo
 from ..fixes.batched import in_shard_maps
 from ..rule import Rule, alternatives, finding
-from ..support.compiled import place_in_hlo
-from ..support.compiled_from import compiled_collectives
 
 MAX_STEPS = 100
 """Operations that are followed: in a damaged text they may go in a circle."""

@@ -13,14 +13,12 @@ from ...ir.jaxpr_text import EquationPlace
 from ...ir.types import types_text
 from ...report import Collective, Finding, Fix, Report
 from ...report.spelled import over_text
+from ..compiled import at_most, certainty, compiled_as, compiled_to, in_hlo, is_compiled, place_in_hlo, wholly_compiled
+from ..equations import At, Flow, axis_sizes, devices_along, equations_of, is_alone, permutation_of
 from ..fixes.calls import call_at
 from ..fixes.edits import together, without_call
 from ..fixes.permutations import permutation_text, with_permutation
 from ..rule import Rule, advice, finding
-from ..support.compiled import at_most, certainty, compiled_to, in_hlo, is_compiled, place_in_hlo
-from ..support.compiled_from import compiled_as, wholly_compiled
-from ..support.device_values import axis_sizes, devices_along, permutation_of
-from ..support.jaxpr_flow import At, Flow, equations_of, is_alone
 
 PERMUTATIONS = ("collective-permute", "collective-permute-start")
 

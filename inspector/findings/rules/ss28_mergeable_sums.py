@@ -15,15 +15,12 @@ from ...dataflow.meaning import Does
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...report.spelled import over_text
+from ..compiled import SUMS, at_most, in_hlo, on_another_target, place_in_hlo, results_of, sum_compiled_as
+from ..equations import equal_along, equations_of
 from ..fixes.calls import function_around, imports
 from ..fixes.edits import axes_text, wrapped
 from ..fixes.specs import targets_of
 from ..rule import Rule, advice, finding
-from ..support.compiled import SUMS, at_most, in_hlo, on_another_target, place_in_hlo
-from ..support.compiled_from import sum_compiled_as
-from ..support.device_values import equal_along
-from ..support.jaxpr_flow import equations_of
-from ..support.used_blocks import results_of
 
 MAX_STEPS = 100
 

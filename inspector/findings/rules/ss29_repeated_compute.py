@@ -5,29 +5,36 @@ from __future__ import annotations
 import ast
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from ....parsers.hlo import Instruction
 from ....parsers.sharding_syntax.mesh import AxisRef, join_axes
+from ...correspondence.numbers import equations_by_number, tags_in
+from ...correspondence.rows import rows_by_tag
 from ...cost.places import machine_of
-from ...cost.products import products_of
+from ...cost.products import Product, products_of
 from ...ir.types import array_type
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
+from ...shardings.recorded import sharding_at
+from ...shardings.table import propagated
 from ...units import format_count, format_seconds
+from ..equations import flow_of, operands_over
 from ..fixes.calls import name_of, nodes_of, own_files
 from ..fixes.constraints import replicated_by
 from ..fixes.edits import axes_text, instead
 from ..fixes.specs import SPECS
 from ..rule import MAX_ALTERNATIVES, Rule, Saving, advice, finding
-from ..support.repeated import unused_axes
 
 MIN_REPEATED_FLOPS = 1 << 20
 """Operations of a device in one run that another one does as well."""
 
 MIN_SHARE = 0.1
 """Minimum share of all matrix product operations in one run."""
+
+
+PRODUCTS = frozenset(("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"))
 
 
 class _Product(NamedTuple):
@@ -126,6 +133,34 @@ def _replicated(nodes: list[ast.AST]) -> Iterator[tuple[int, ast.Call]]:
 
 def _is_whole(spec: ast.Call) -> bool:
     return name_of(spec.func) in SPECS and not spec.args and not spec.keywords
+
+
+def unused_axes(report: Report, products: Sequence[Product]) -> Iterator[tuple[Product, dict[str, int]]]:
+    """The mesh axes, with their sizes, over which nothing that a product takes or gives is sharded.
+
+    In a shard_map, those over which its operands do not vary.
+    """
+    program = report.program
+    stage, flow = propagated(program)
+    compiled, jaxpr = program.stage("hlo-spmd"), flow_of(report)
+    mesh = next((each for each in program.meshes if each.size == program.partitions > 1), None)
+    if stage is None or flow is None or compiled is None or mesh is None:
+        return
+    numbered = {} if jaxpr is None else equations_by_number(jaxpr.text, program.capture.equations)
+    rows = rows_by_tag(flow, stage)
+    for product in products:
+        tags = [tag for tag in tags_in(compiled, product.instruction.span) if rows.get(tag)]
+        row = rows[tags[0]][0] if tags else None
+        if row is None or flow.rows[row].name not in PRODUCTS:
+            continue
+        nodes = [node for node in (*flow.operands(row), *flow.results(row)) if node is not None]
+        shardings = [each for node in nodes if (each := sharding_at(flow, node)) is not None]
+        used = {axis.name for each in shardings for dim in each.dims for axis in dim.axes}
+        if manual := set(flow.rows[row].manual):
+            place = numbered.get(tags[0])
+            operands = operands_over(jaxpr, place) if jaxpr is not None and place is not None else ()
+            used |= {held.axis for value in operands for held in value} if operands else manual
+        yield product, {name: size for name, size in mesh.axes if size > 1 and name not in used}
 
 
 RULE = Rule(

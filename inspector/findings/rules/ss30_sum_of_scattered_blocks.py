@@ -10,14 +10,12 @@ from ...dataflow.meaning import ELEMENTWISE, Does
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
+from ..compiled import SCATTERS, SUMS, at_most, sum_compiled_as
+from ..equations import At, Flow, Use, axis_sizes, equations_of, flow_of, operands_over
 from ..fixes.calls import Call, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call
 from ..fixes.invariance import CASTS
 from ..rule import Rule, finding
-from ..support.compiled import SUMS, at_most
-from ..support.compiled_from import SCATTERS, sum_compiled_as
-from ..support.device_values import axis_sizes, operands_over
-from ..support.jaxpr_flow import At, Flow, Use, equations_of, flow_of
 
 MAX_SCATTERS = 4
 """Reduce-scatters that a finding points at."""

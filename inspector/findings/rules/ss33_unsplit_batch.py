@@ -15,7 +15,7 @@ from ...units import format_bytes, with_more
 from ..fixes.edits import axes_text
 from ..fixes.specs import sharding_words
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
-from ..support.repeated import unused_axes
+from .ss29_repeated_compute import unused_axes
 
 OF_DATA = re.compile(r"(?i)(?:.*_)?(?:data|batch|dp|ddp|fsdp|zero|replica|replicas)(?:_.*)?")
 """Names of axes that are for batches: `data`, `fsdp`, `dp_shard`."""

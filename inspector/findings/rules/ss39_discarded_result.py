@@ -10,9 +10,9 @@ from ...dataflow.jaxpr import At
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Edit, Finding, FindingPlace, Fix, Report
 from ...report.position import own_frames
+from ..equations import Flow, equations_of
 from ..fixes.calls import Call, around, nodes_of, operand_text
 from ..rule import Rule, finding
-from ..support.jaxpr_flow import Flow, equations_of
 
 
 def check(report: Report) -> Iterator[Finding]:

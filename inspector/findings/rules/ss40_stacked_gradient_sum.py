@@ -11,12 +11,12 @@ from ...ir.jaxpr_text import EquationPlace
 from ...ir.program import Program
 from ...report import Finding, Report, SourcePosition
 from ...report.position import own_frames
+from ..equations import At, Flow, flow_of
 from ..fixes.calls import function_around, nodes_of, own_files, shard_map_calls
 from ..fixes.edits import Edits, axes_text, with_keyword, wrapped
 from ..fixes.gradients import gradient_call
 from ..fixes.invariance import CASTS
 from ..rule import Rule, alternatives, finding
-from ..support.jaxpr_flow import At, Flow, flow_of
 from .ss06_unchecked_out_spec import output_of
 
 SUM = "psum_invariant"

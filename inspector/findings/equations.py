@@ -1,20 +1,49 @@
-"""Values that devices hold: sizes of axes, pairs of permutes, and the axes over which operands differ."""
+"""Equations of a report's jaxpr: the values that devices hold there, sizes of axes, and pairs of permutes."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ...ir.derived import derived
-from ...ir.jaxpr import Equation, literal_in
-from ...ir.jaxpr_text import EquationPlace, JaxprText
-from ...report import Report
-from ...variance.held import Value
-from ...variance.inference import infer
-from .jaxpr_flow import At, Flow, Use
+from ..dataflow.jaxpr import At, JaxprFlow, Use
+from ..dataflow.jaxpr import flow_of as flow_of_text
+from ..ir.derived import derived
+from ..ir.jaxpr import Equation, literal_in
+from ..ir.jaxpr_text import EquationPlace, JaxprText
+from ..report import Report
+from ..variance.held import Value
+from ..variance.inference import infer
+
+__all__ = ("At", "Flow", "Use")
+
+Flow = JaxprFlow
+
+MAX_STEPS = 10_000
+"""Uses that are followed from one value."""
 
 _PAIR = re.compile(r"\((\d{1,9}), (\d{1,9})\)")
+
+
+def flow_of(report: Report) -> Flow | None:
+    """The flow of a report's jaxpr; None where there is none."""
+    text = report.program.jaxpr
+    return None if text is None else flow_of_text(text)
+
+
+def is_alone(flow: Flow, use: Use) -> bool:
+    """Return whether the other operands of an equation are single numbers, or the same value."""
+    names = set(use.place.equation.inputs) - {use.place.equation.inputs[use.position]}
+    types = [flow.type_of(At(use.place.jaxpr, name, use.calls)) for name in names if literal_in(name) is None]
+    return all(type is not None and type.array.shape == () for type in types)
+
+
+def equations_of(report: Report, primitives: Collection[str]) -> Iterator[tuple[Flow, EquationPlace]]:
+    """The equations of some primitives, in text order, with the flow of their jaxpr."""
+    flow = flow_of(report)
+    for place in flow.text.equations if flow else ():
+        if flow is not None and place.equation.primitive in primitives:
+            yield flow, place
 
 
 def axis_sizes(report: Report, flow: Flow, place: EquationPlace) -> dict[str, int]:
