@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..capture.model import Value
@@ -11,11 +12,10 @@ from ..findings.fixes.calls import around, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, Placed, instead
 from ..findings.fixes.jits import jit_of, with_jit_keyword
 from ..findings.fixes.specs import parts_of_targets, targets_of
-from ..findings.rule import Saving, finding
-from ..findings.rules import rule_named
+from ..findings.rules import suspect
 from ..ir.name_scopes import Leaf
 from ..ir.program import Program
-from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
+from ..report import Finding, Fix, Report, SourcePosition
 from ..units import format_bytes, known_sum
 from .measured import tied
 from .verdict import LEAST_MEMORY
@@ -37,9 +37,9 @@ class _Jitted(NamedTuple):
 
 def donated(report: Report) -> Iterator[Finding]:
     """The arguments that results replace, donated where every call of the function assigns its results to them."""
-    rule, jit, peak = rule_named("SS20"), jit_of(report, also=FILTER_JIT), report.peak
+    jit, peak = jit_of(report, also=FILTER_JIT), report.peak
     jitted = None if jit is None else _jitted(report.program, jit)
-    if rule is None or jit is None or jitted is None or peak is None:
+    if jit is None or jitted is None or peak is None:
         return
     free, given = _replaced(report)
     wanted = [root for root in free if root in jitted.parameters and _is_reassigned(report.program, jitted, root)]
@@ -56,15 +56,9 @@ def donated(report: Report) -> Iterator[Finding]:
     else:
         edits = _with_donation(jit, jitted.parameters, given, wanted)
     if edits:
-        yield finding(
-            rule,
-            FindingPlace(names, SourcePosition()),
-            f"results replace {names}, but {'their' if several else 'its'} memory is not donated",
-            confidence="likely",
-            evidence=(("memory", f"{format_bytes(size)} per device, held twice"),),
-            fixes=(Fix(title, edits),),
-            saves=Saving(size),
-        )
+        message = f"results replace {names}, but {'their' if several else 'its'} memory is not donated"
+        made = suspect("SS20", names, SourcePosition(), message, [Fix(title, edits)])
+        yield replace(made, evidence=(("memory", f"{format_bytes(size)} per device, held twice"),))
 
 
 def _replaced(report: Report) -> tuple[dict[str, int], list[str]]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...parsers.errors import readable
 from ...parsers.sharding_syntax.jax_arrays import parse_array_type
+from ...parsers.sharding_syntax.mesh import AxisRef
 from ..dataflow.jaxpr import global_flow_of
 from ..findings.fixes.calls import own_files
 from ..findings.fixes.edits import Edits, instead, together
-from ..findings.rule import finding
-from ..findings.rules import rule_named
+from ..findings.rules import suspect
 from ..ir.jaxpr import Jaxpr, literal_in
 from ..ir.jaxpr_text import EquationPlace, JaxprText
 from ..ir.program import Program
 from ..ir.types import held_text
-from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
+from ..report import Finding, Fix, Report, SourcePosition
 from .spec_places import spec_entries, spec_helpers
 from .written import expression_at
 
@@ -35,11 +36,9 @@ class _Dropped(NamedTuple):
 
 def dropped(report: Report) -> Iterator[Finding]:
     """Every such axis; where several results leave it out, all of them at once come first."""
-    rule, text = rule_named("SS29"), report.program.jaxpr
-    if rule is None or text is None:
-        return
+    text = report.program.jaxpr
     found: dict[str, list[_Dropped]] = {}
-    for each in dict.fromkeys(_found(report.program, text)):
+    for each in () if text is None else dict.fromkeys(_found(report.program, text)):
         found.setdefault(each.axis, []).append(each)
     for axis, places in found.items():
         lines = ", ".join(str(line) for line in sorted({each.line for each in places}))
@@ -48,14 +47,14 @@ def dropped(report: Report) -> Iterator[Finding]:
             first.setdefault(each.line, each.edits)
         every = [(f"add {axis!r} to the out_sharding (line {lines})", together(*first.values()))] * (len(first) > 1)
         single = [(f"add {axis!r} to the out_sharding (line {each.line})", each.edits) for each in places]
-        yield finding(
-            rule,
-            FindingPlace(axis, SourcePosition.of_line(places[0].file, places[0].line)),
+        made = suspect(
+            "SS29",
+            axis,
+            SourcePosition.of_line(places[0].file, places[0].line),
             f"out_sharding leaves out {axis}, over which an operand is sharded in a dimension of the result",
-            confidence="likely",
-            axes=(axis,),
-            fixes=tuple(Fix(title, edits) for title, edits in (*every, *single)),
+            (Fix(title, edits) for title, edits in (*every, *single)),
         )
+        yield replace(made, axes=(AxisRef(axis),))
 
 
 def _found(program: Program, text: JaxprText) -> Iterator[_Dropped]:

@@ -15,7 +15,7 @@ from ..capture.protocol.request import Request
 from ..capture.scratch import Scratch
 from ..capture.spawn import last_capture
 from ..findings.fixes.edits import Edits, overlap
-from ..findings.rules import rule_named
+from ..findings.rules import rule_of
 from ..findings.settled import settled
 from ..pipeline import inspect
 from ..report import ComparedBy, Elsewhere, Experiment, Finding, Fix, Report
@@ -212,8 +212,8 @@ class Lab:
             if best is None or fix.edits == taken:
                 taken, best, titles = fix.edits, fix.experiment, [fix.title]
                 continue
-            rule = rule_named(found[number].rule)
-            if rule is not None and rule.is_observation and rule.saves == "memory":
+            rule = rule_of(found[number])
+            if rule.is_observation and rule.saves == "memory":
                 continue  # what devices hold is not what the better change spares
             both = tuple(dict.fromkeys((*taken, *fix.edits)))
             outcome = None if overlap(taken, fix.edits) else self._together(both, found[number])
@@ -358,8 +358,7 @@ class _Tried(NamedTuple):
 
 
 def _rounding(found: Finding) -> float:
-    rule = rule_named(found.rule)
-    return ROUNDING["bf16"] if rule is not None and rule.narrows else 0.0
+    return ROUNDING["bf16"] if rule_of(found).narrows else 0.0
 
 
 def _helps(found: Finding) -> bool:

@@ -1,23 +1,23 @@
-"""Changes that are no requests, as findings to be tried: state that is donated, what a checkpoint saves, settings."""
+"""Changes that are no requests, as findings to be tried: donations, checkpoints, calls, casts, settings."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ..findings.compiled import at_most, in_hlo
-from ..findings.fixes.calls import imports, name_of, nodes_of, own_files
-from ..findings.fixes.edits import Edits, instead, with_keyword
-from ..findings.rule import finding
-from ..findings.rules import rule_named
+from ..findings.fixes.calls import behind, imports, name_of, nodes_of, of_lax, own_files
+from ..findings.fixes.edits import Edits, instead, together, with_keyword
+from ..findings.fixes.specs import CONSTRAINTS, targets_of
+from ..findings.rules import suspect
 from ..ir.program import Program
-from ..report import Finding, FindingPlace, Fix, Report, SourcePosition
+from ..report import Finding, Fix, Report, SourcePosition
 from ..units import format_bytes
-from .casts import cast_late
 from .donations import donated
 from .dropped_axes import dropped
-from .repeated_calls import sent_twice
 from .switches import switched
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
@@ -30,8 +30,8 @@ def rewrites(report: Report) -> Iterator[Finding]:
     """The changes that may be worth trying: nothing says so but the trial."""
     yield from donated(report)
     yield from _saved(report)
-    yield from sent_twice(report)
-    yield from cast_late(report)
+    yield from _sent_twice(report)
+    yield from _cast_late(report)
     yield from dropped(report)
     yield from switched(report)
 
@@ -41,12 +41,9 @@ def rewrites(report: Report) -> Iterator[Finding]:
 
 def _saved(report: Report) -> Iterator[Finding]:
     """Checkpoints that save more, where the backward pass repeats collectives of the forward pass."""
-    rule = rule_named("SS23")
     repeated = [each for each in in_hlo(report) if any(part in (each.op_name or "") for part in REPEATED)]
-    saves = at_most(*repeated)
-    if rule is None or not repeated:
-        return
-    for file in own_files(report.program):
+    size = format_bytes(at_most(*repeated).bytes)
+    for file in own_files(report.program) if repeated else ():
         source = report.program.file(file)
         if source is None or not imports(source, "jax"):
             continue
@@ -58,16 +55,10 @@ def _saved(report: Report) -> Iterator[Finding]:
                 if edits
             ]
             if fixes:
-                place = fixes[0].edits[0]
-                yield finding(
-                    rule,
-                    FindingPlace("checkpoint", SourcePosition.of_line(file, place.line)),
-                    f"the backward pass repeats {len(repeated)} collectives of the forward pass",
-                    confidence="likely",
-                    evidence=(("repeated", f"{format_bytes(saves.bytes)} per device and step"),),
-                    fixes=tuple(fixes),
-                    saves=saves,
-                )
+                place = SourcePosition.of_line(file, fixes[0].edits[0].line)
+                message = f"the backward pass repeats {len(repeated)} collectives of the forward pass"
+                made = suspect("SS23", "checkpoint", place, message, fixes)
+                yield replace(made, evidence=(("repeated", f"{size} per device and step"),))
 
 
 def _policies(program: Program, file: str) -> Iterator[tuple[str, str]]:
@@ -104,3 +95,103 @@ def _with_policy(program: Program, placed: tuple[str, ast.AST], policy: str) -> 
             called = "partial" if partial == "partial" else "functools.partial"
             return instead((file, bare[0]), f"{called}({ast.unparse(bare[0])}, policy={policy})")
     return ()
+
+
+# Calls that communicate the same values twice
+
+
+def _sent_twice(report: Report) -> Iterator[Finding]:
+    """`b = send(norm(x))` beside `a = send(x)`: `norm(a)` may be the same, which the trial decides."""
+    sent = {(os.path.normpath(frame.file), frame.line) for each in in_hlo(report) for frame in each.source.stack}
+    for file in own_files(report.program):
+        for name, first, second in _pairs(report.program, file):
+            inner = second.args[0]
+            if (os.path.normpath(file), second.lineno) in sent and isinstance(inner, ast.Call):
+                text = ast.unparse(_with_operand(inner, ast.Name(name)))
+                message = f"{ast.unparse(inner.args[0])} is sent twice: {name} is {ast.unparse(first)}"
+                fix = Fix(f"compute {text} of what was sent (line {second.lineno})", instead((file, second), text))
+                yield suspect("SS23", name, SourcePosition.of_line(file, second.lineno), message, [fix])
+
+
+def _pairs(program: Program, file: str) -> Iterator[tuple[str, ast.Call, ast.Call]]:
+    """A name with the call that it is assigned, and a later call of the same of a function of the same value."""
+    for node in nodes_of(program, file):
+        name = next(iter(targets_of(node)), None)
+        if name is None or not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        first = node.value
+        mine = behind(program, (file, node)) if first.args else []
+        if not mine:
+            continue
+        kept = {name.id, *(each.id for each in ast.walk(first.args[0]) if isinstance(each, ast.Name))}
+        if any(isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id in kept for each in mine):
+            continue
+        for each in mine:
+            if isinstance(each, ast.Call) and each.args and _same(_with_operand(each, first.args[0]), first):
+                inner = each.args[0]
+                if isinstance(inner, ast.Call) and inner.args and _same(inner.args[0], first.args[0]):
+                    yield name.id, first, each
+
+
+def _with_operand(call: ast.Call, operand: ast.expr) -> ast.Call:
+    return ast.Call(call.func, [operand, *call.args[1:]], call.keywords)
+
+
+def _same(one: ast.expr, other: ast.expr) -> bool:
+    return ast.unparse(one) == ast.unparse(other)
+
+
+# Casts of what a constraint has gathered
+
+
+def _cast_late(report: Report) -> Iterator[Finding]:
+    """`constrain(w, whole).astype(bf16)`, with the cast first, and behind a barrier.
+
+    Without that the compiler gives the cast the constraint's sharding, and sends the wide values before it.
+    """
+    for file in own_files(report.program) if in_hlo(report, "all-gather") else ():
+        text = report.program.file(file)
+        has_lax = text is not None and any(imports(text, name) for name in ("jax", "lax"))
+        for node in nodes_of(report.program, file) if has_lax else ():
+            for constraint, casts in _casts(report.program, file, node):
+                operand, dtype = ast.unparse(constraint.args[0]), ast.unparse(casts[0].args[0])
+                barrier = of_lax(report.program, (file, constraint), "optimization_barrier")
+                edits = _edits(file, constraint, casts, ast.Name(barrier))
+                source = SourcePosition.of_line(file, constraint.lineno)
+                message = f"{operand} is cast to {dtype} after the constraint"
+                fix = Fix(f"cast {operand} before the constraint (line {constraint.lineno})", edits)
+                yield suspect("SS10", operand, source, message, [fix])
+
+
+def _casts(program: Program, file: str, node: ast.AST) -> Iterator[tuple[ast.Call, list[ast.Call]]]:
+    """A constraint, and the casts of its value to one dtype, where that has no other use."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr="astype"), args=[_]) if _constrains(inner):
+            yield inner, [node]
+        case ast.Assign(value=ast.Call() as inner) if _constrains(inner):
+            name, after = next(targets_of(node), None), behind(program, (file, node))
+            uses = [each for each in after if name is not None and isinstance(each, ast.Name) and each.id == name.id]
+            casts = [
+                each
+                for each in after
+                if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and len(each.args) == 1
+                if each.func.attr == "astype" and each.func.value in uses
+            ]
+            if casts and len(casts) == len(uses) and len({ast.unparse(each.args[0]) for each in casts}) == 1:
+                yield inner, casts
+
+
+def _constrains(call: ast.Call) -> bool:
+    return name_of(call.func) in CONSTRAINTS and len(call.args) > 1
+
+
+def _edits(file: str, constraint: ast.Call, casts: list[ast.Call], barrier: ast.expr) -> Edits:
+    """The constraint of the cast operand behind a barrier, and what was cast in the place of each cast."""
+    operand, cast = constraint.args[0], casts[0]
+    narrow = ast.Call(barrier, [ast.Call(ast.Attribute(operand, "astype"), cast.args, cast.keywords)], [])
+    values = {each: each.func.value for each in casts if isinstance(each.func, ast.Attribute)}
+    if values[cast] is constraint:
+        moved = ast.Call(constraint.func, [narrow, *constraint.args[1:]], constraint.keywords)
+        return instead((file, cast), ast.unparse(moved))
+    names = (instead((file, each), ast.unparse(value)) for each, value in values.items())
+    return together(instead((file, operand), ast.unparse(narrow)), *names)

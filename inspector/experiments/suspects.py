@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...parsers.source import Frame
-from ..findings.rule import finding
-from ..findings.rules import rule_named
-from ..report import Edit, Finding, FindingPlace, Fix, Report, SourcePosition
+from ..findings.rules import rule_of, suspect
+from ..report import Edit, Finding, Fix, Report, SourcePosition
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange, Prices
 from .written import fixes_of, place_of
@@ -83,8 +82,7 @@ def with_suspects(found: Sequence[Finding], report: Report, priced: Prices) -> l
 
 def _asks(found: Finding) -> bool:
     """Return whether a finding is of a request, and of nothing that follows from it."""
-    rule = rule_named(found.rule)
-    return rule is not None and rule.is_observation and not rule.is_outcome
+    return rule_of(found).is_observation and not rule_of(found).is_outcome
 
 
 def _position(found: Finding) -> tuple[str, int, int] | None:
@@ -110,24 +108,22 @@ def _suspects(report: Report, priced: Prices) -> Iterator[tuple[PricedCandidate,
 
 
 def _finding(priced: Prices, candidate: PricedCandidate, fixes: list[Fix]) -> Finding:
-    name = WORK_RULES[0] if priced.shares_work(candidate) else RULE
-    rule = rule_named(name)
-    if rule is None:
-        raise KeyError(name)
+    shares_work, name = priced.shares_work(candidate), candidate.changes[0].name
     stack = place_of(candidate)
     edit = next((edit for fix in fixes for edit in fix.edits), None)
     if edit is not None and not stack:
         stack = (Frame(edit.file, "", edit.line),)
-    made = finding(
-        rule,
-        FindingPlace(candidate.changes[0].name, SourcePosition.exact(stack)),
-        _message(candidate, shares_work=priced.shares_work(candidate)),
-        confidence="likely",
-        severity="warning",
-        fixes=tuple(fixes),
-        subject=candidate.changes[0].name,
+    return replace(
+        suspect(
+            WORK_RULES[0] if shares_work else RULE,
+            name,
+            SourcePosition.exact(stack),
+            _message(candidate, shares_work=shares_work),
+            fixes,
+            expected=None if edit is None else int(priced.spared(candidate)),
+        ),
+        subject=name,
     )
-    return made if edit is None else replace(made, expected=(int(priced.spared(candidate)), None))
 
 
 def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:

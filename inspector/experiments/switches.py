@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from ..findings.fixes.calls import imports, name_of, nodes_of, user_files
 from ..findings.fixes.edits import extent, instead
 from ..findings.fixes.specs import MESHES, value_of
-from ..findings.rule import finding
-from ..findings.rules import rule_named
+from ..findings.rules import suspect
 from ..ir.program import Program
-from ..report import Edit, Finding, FindingPlace, Fix, Report, SourcePosition
+from ..report import Edit, Finding, Fix, Report, SourcePosition
 from .measured import measured
 
 PARTITIONABLE = "jax_threefry_partitionable"
@@ -54,18 +52,9 @@ def _entered(program: Program, file: str, node: ast.AST) -> Iterator[ast.Name]:
 
 
 def _found(report: Report, placed: tuple[str, ast.expr], message: str, title: str, text: str) -> Finding:
-    rule = rule_named("SS23")
-    assert rule is not None
     file, node = placed
-    made = finding(
-        rule,
-        FindingPlace(ast.unparse(node), SourcePosition.of_line(file, node.lineno)),
-        message,
-        confidence="likely",
-        severity="warning",
-        fixes=(Fix(title, instead(placed, text)),),
-    )
-    return replace(made, expected=(measured(report).bytes, None))
+    source, fix = SourcePosition.of_line(file, node.lineno), Fix(title, instead(placed, text))
+    return suspect("SS23", ast.unparse(node), source, message, [fix], expected=measured(report).bytes)
 
 
 def draws_others(program: Program, edits: Iterable[Edit]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..communication.axis_use import argument_kinds
-from ..findings.rules import rule_named
+from ..findings.rules import rule_of
 from ..ir.types import ArrayType, jax_type
 from ..report import Experiment, Finding, Measured, Report, State
 from ..units import format_bytes
@@ -75,7 +75,7 @@ def judged(report: Report, before: Side, after: Side, numbers: Comparison, found
     elif numbers.values == "differ":
         state, why = "values differ", CHANGED
     else:
-        rule = None if found is None else rule_named(found.rule)
+        rule = None if found is None else rule_of(found)
         if found is not None and rule is not None and rule.is_observation and _is_seen(found, report):
             is_there = are[found.rule] >= were[found.rule]
             cost = _obstacle(rule.saves, *costs) if rule.saves == "compute" else _more_taken(rule.saves, *costs)
@@ -197,8 +197,7 @@ def _change(before: int | None, after: int | None) -> str:
 def _wrong_gradients(after: Side, found: Finding) -> Iterator[str]:
     """Reasons for which gradients over the same axes are still wrong: a fix of one error may leave them so."""
     for each in after.findings:
-        rule = rule_named(each.rule)
         is_other = each.rule != found.rule or (each.subject != "" and each.subject == found.subject)
-        is_wrong = rule is not None and rule.of_gradients and each.severity == "error"
+        is_wrong = rule_of(each).of_gradients and each.severity == "error"
         if is_wrong and is_other and set(each.axes) & set(found.axes):
             yield f"still wrong: {each.message}"

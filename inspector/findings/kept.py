@@ -9,6 +9,7 @@ import msgspec
 from ...parsers.record import Record
 from ..report import Elsewhere, Finding, Report
 from ..report.policy import Policy
+from .rules import OF_ID
 
 
 class Kept(Record, frozen=True):
@@ -33,7 +34,8 @@ def with_kept(report: Report, policy: Policy) -> Report:
     except (msgspec.DecodeError, RecursionError):  # in a file that someone has changed
         return report
     left_out = {_key(each.finding) for each in report.suppressed}
-    wanted = {_key(each): each for each in known.findings if policy.wants(each.rule) and _key(each) not in left_out}
+    findings = (each for each in known.findings if each.rule in OF_ID and policy.wants(each.rule))
+    wanted = {_key(each): each for each in findings if _key(each) not in left_out}
     again = tuple(each for each in report.findings if _key(each) not in wanted)
     return replace(report, findings=(*wanted.values(), *again), elsewhere=known.elsewhere)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..report import Experiment, Finding, Fix, Report
 from .rule import rank
-from .rules import is_observation, rule_named
+from .rules import rule_of
 
 ALSO = "ended as well"
 
@@ -30,7 +30,7 @@ def _settled(found: Finding, report: Report) -> Finding:
     best = next((fix.experiment for fix in fixes if fix.helps), None)
     sent, taken = (None, None) if best is None else (best.bytes_saved, best.seconds_saved)
     less = None if sent is None or sent < 0 else sent
-    if found.severity == "error" or is_observation(found):
+    if found.severity == "error" or rule_of(found).is_observation:
         return replace(found, fixes=fixes, saved_bytes=less or None, saved_seconds=taken)
     if best is None:
         return replace(found, fixes=fixes, severity="info")
@@ -64,8 +64,7 @@ def _less(before: int | None, after: int | None) -> int | None:
 def _with_reason(fix: Fix, found: Finding) -> Fix:
     if fix.edits or fix.why:
         return fix
-    rule = rule_named(found.rule)
-    return replace(fix, why=(rule.by_hand if rule is not None else "") or "it is not written as an edit")
+    return replace(fix, why=rule_of(found).by_hand or "it is not written as an edit")
 
 
 def _order(fix: Fix) -> tuple[bool, float, float]:
@@ -94,7 +93,7 @@ def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:
             shown.append(each)
             continue
         first = shown[place]
-        if _says(first) == _says(each) or not (is_observation(each) or each.confidence == "proved"):
+        if _says(first) == _says(each) or not (rule_of(each).is_observation or each.confidence == "proved"):
             places = dict.fromkeys((*first.related, each.place, *each.related))
             shown[place] = replace(first, related=tuple(place for place in places if place != first.place))
             continue
@@ -106,9 +105,9 @@ def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:
 
 def _by_cause(found: Finding) -> tuple[object, ...]:
     """Worse ones first; of those that are as bad, what was requested before what follows from it."""
-    rule, (severity, *rest) = rule_named(found.rule), rank(found)
+    rule, (severity, *rest) = rule_of(found), rank(found)
     is_idea = found.severity == "warning" and _best(found) is None
-    return severity, is_idea, rest, rule is not None and rule.is_outcome, not is_observation(found)
+    return severity, is_idea, rest, rule.is_outcome, not rule.is_observation
 
 
 def _best(found: Finding) -> Experiment | None:
@@ -129,4 +128,4 @@ def _is_ended(first: Finding, other: Finding, best: Experiment | None, *, is_onl
 
 def _says(found: Finding) -> str:
     """Observations of other rules say something else."""
-    return found.rule if is_observation(found) else ""
+    return found.rule if rule_of(found).is_observation else ""

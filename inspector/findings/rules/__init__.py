@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ...report import Finding
-from ..rule import Rule
+from ...report import Finding, FindingPlace, Fix, SourcePosition
+from ..rule import Rule, finding
 
 RULES: tuple[Rule, ...] = tuple(
     import_module(f"{__name__}.{name}").RULE for name in sorted(module.name for module in iter_modules(__path__))
 )
+
+OF_ID = {rule.id: rule for rule in RULES}
 
 
 def rule_named(name: str) -> Rule | None:
@@ -29,7 +33,14 @@ def similar_rules(name: str) -> list[str]:
     return [known[text] for text in get_close_matches(name.lower(), known, 3, 0.7)]
 
 
-def is_observation(found: Finding) -> bool:
-    """Return whether a finding is of a rule that says what a program does against what its author requested."""
-    rule = rule_named(found.rule)
-    return rule is not None and rule.is_observation
+def rule_of(found: Finding) -> Rule:
+    """The rule that a finding is of."""
+    return OF_ID[found.rule]
+
+
+def suspect(
+    rule: str, what: str, source: SourcePosition, message: str, fixes: Iterable[Fix], *, expected: int | None = None
+) -> Finding:
+    """A finding of a rule, by its id, that nothing but a trial of its fixes confirms, with the bytes it may save."""
+    made = finding(OF_ID[rule], FindingPlace(what, source), message, confidence="likely", fixes=tuple(fixes))
+    return replace(made, expected=(expected, None))
