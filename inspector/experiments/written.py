@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...parsers.source import Frame
-from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, user_files
+from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, returned_by, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
@@ -234,11 +234,11 @@ def _only_constrains(program: Program, file: str, call: ast.Call) -> bool:
     if name_of(call.func) in CONSTRAINTS:
         return True
     names: set[str] = set()
-    returned: list[ast.expr | None] = []
+    returned: list[ast.expr] = []
     for each in (node for file in {file, *user_files(program)} for node in nodes_of(program, file)):
         match each:
             case ast.FunctionDef(name=name, args=taken) if name == name_of(call.func):
-                returned += [found.value for found in ast.walk(each) if isinstance(found, ast.Return)]
+                returned += returned_by(each)
                 names |= {one.arg for one in taken.args}
             case ast.Assign(value=ast.Lambda(args=taken, body=body)) if name_of(call.func) in assigned_names(each):
                 returned.append(body)

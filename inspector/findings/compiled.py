@@ -72,7 +72,7 @@ def platform_of(report: Report) -> str:
 
 
 def at_most(*collectives: Collective | None) -> Saving:
-    """What some collectives cost in one run: a change of them saves no more, and a trial says how much."""
+    """The cost of some collectives in one run: a change of them saves no more, and a trial says how much."""
     known = [each for each in collectives if each is not None]
     return Saving(
         known_sum(each.step_bytes for each in known) or None, known_sum(each.step_seconds for each in known) or None

@@ -30,31 +30,24 @@ JAX = frozenset(FUNCTIONS) | set(
 
 FRAGMENT = re.compile(r"[^\W\d][\w.]*[\[(]|(?<!\w)<\w+>|(?<!\w)'[^'\n]*'")
 """The beginnings of code in a sentence: a call or an element, a function without a name, a string."""
-STRING = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"")
-LOADED = re.compile(r"(?<![\w.])[^\W\d]\w*+(?!\s*=[^=])")
-BOUND = re.compile(r"\b(?:import|def|for|as)\s+(\w+)|\b(\w+)\s*=[^=]|\blambda\s+([^:]*):")
 BUILT_IN = {*dir(builtins), *keyword.kwlist}
 
 
 def grounded(report: Report, found: Finding) -> Finding:
-    """The finding without fixes that name what is not there; edits that would use such a name are no edits.
-
-    Of a program without source nothing is known to be missing.
-    """
+    """The finding without fixes whose titles name what is not there; of a program without source nothing is known."""
     if not found.fixes:
         return found
     known = {axis for mesh in report.meshes for axis, _ in mesh.axes}
     known |= {word for value in report.shardings for word in WORD.findall(value.name)}
     known |= set(WORD.findall(found.subject)) | set(WORD.findall(found.place.what))
     places = {(frame.file, frame.line) for place in (found.place, *found.related) for frame in place.source.stack}
-    fixes = []
-    for fix in found.fixes:
+
+    def is_known(fix: Fix) -> bool:
         source = set(_words(report, places | {(edit.file, edit.line) for edit in fix.edits}))
-        here = known | source
-        words = here | JAX | BUILT_IN | {word for edit in fix.edits for word in WORD.findall(edit.text)}
-        if not source or set(_named(fix.title)) <= words:
-            fixes.append(fix if set(_loaded(fix)) <= here else replace(fix, edits=()))
-    return replace(found, fixes=tuple(fixes))
+        words = known | source | JAX | BUILT_IN | {word for edit in fix.edits for word in WORD.findall(edit.text)}
+        return not source or set(_named(fix.title)) <= words
+
+    return replace(found, fixes=tuple(filter(is_known, found.fixes)))
 
 
 def _words(report: Report, places: Iterable[tuple[str, int]]) -> Iterator[str]:
@@ -109,10 +102,3 @@ def _end(text: str, start: int) -> int:
         if depth == 0 and not re.match(r"[\[(]|\.\w+", text[offset + 1 :]):
             return offset + 1
     return len(text)
-
-
-def _loaded(fix: Fix) -> Iterator[str]:
-    """The names that the new texts of a fix use, but do not bind."""
-    text = STRING.sub("''", "\n".join(edit.text for edit in fix.edits))
-    bound = {word for groups in BOUND.findall(text) for group in groups for word in WORD.findall(group)}
-    yield from (name for name in LOADED.findall(text) if name not in bound | BUILT_IN)

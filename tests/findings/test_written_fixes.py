@@ -222,6 +222,6 @@ def test_gradients_that_are_returned_whole_become_reduce_scatters(tmp_path: Path
     assert (found.experiment.state, found.experiment.why) == ("not helping", "the step is slower on the target")
     before, after = dict(found.experiment.before.collectives), dict(found.experiment.after.collectives)
     assert ("reduce-scatter x" in before, "reduce-scatter x" in after) == (False, True)
-    assert found.experiment.before.bytes - found.experiment.after.bytes == pytest.approx(found.expected[0], rel=0.02)
+    assert 0 < found.experiment.before.bytes - found.experiment.after.bytes <= found.expected[0]
     specs = "{'v': NamedSharding(mesh, P('x', None)), 'w': NamedSharding(mesh, P('x', None))}"
     assert f"+@jax.jit(out_shardings=(None, {specs}))" in diff_of(report.program, found.proposal)

@@ -93,7 +93,9 @@ def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]])
         outside = [(file, call) for file, call in calls if file != changed_file or not holds(body, call)]
         meant = outside if is_method else [each for each in outside if _means(program, each, name, scope)]
         others = [call for file, call in meant if (file, call.lineno, call.col_offset) not in known]
-        is_cut = any(all(each.file == changed_file and each.line in _lines(body) for each in stack) for stack in stacks)
+        is_cut = any(
+            all(each.file == changed_file and each.line in lines_of(body) for each in stack) for stack in stacks
+        )
         if is_cut and others == [call for _, call in meant]:
             others = others[1:]  # JAX recorded no caller: one of these is it
         changes += [f"; that changes {plural(len(others), 'other call')} of {name}"] if others else []
@@ -125,8 +127,8 @@ def binds(function: ast.AST, name: str) -> bool:
 def function_around(program: Program, file: str, line: int) -> tuple[str, Body] | None:
     """The innermost function with a name, decorators included, that a line of a file is in."""
     source = program.file(file)
-    found = [] if source is None else [each for each in _functions(source) if line in _lines(each[1])]
-    return min(found, key=lambda each: len(_lines(each[1])), default=None)
+    found = [] if source is None else [each for each in _functions(source) if line in lines_of(each[1])]
+    return min(found, key=lambda each: len(lines_of(each[1])), default=None)
 
 
 @derived
@@ -134,11 +136,12 @@ def _functions(source: SourceFile) -> tuple[tuple[str, Body], ...]:
     return tuple(found for node in ast.walk(tree_of(source)) for found in _named_functions(node))
 
 
-def _with_decorators(node: Body | ast.Call) -> tuple[Body | ast.Call | ast.expr, ...]:
+def _with_decorators(node: ast.stmt | ast.expr) -> tuple[ast.stmt | ast.expr, ...]:
     return (node, *(node.decorator_list if isinstance(node, ast.FunctionDef) else ()))
 
 
-def _lines(node: Body | ast.Call) -> range:
+def lines_of(node: ast.stmt | ast.expr) -> range:
+    """The lines of a statement or an expression, with those of decorators."""
     return range(min(each.lineno for each in _with_decorators(node)), (node.end_lineno or node.lineno) + 1)
 
 
@@ -250,6 +253,15 @@ def shard_map_calls(nodes: Iterable[tuple[str, ast.AST]]) -> Iterator[tuple[str,
             is_partial = name_of(node.func) == "partial" and node.args
             if name_of(node.args[0] if is_partial else node.func) == "shard_map":
                 yield file, node
+
+
+def returned_by(function: ast.AST) -> Iterator[ast.expr]:
+    """The values that a function itself returns."""
+    for node in ast.iter_child_nodes(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+        elif not isinstance(node, Body | ast.ClassDef):
+            yield from returned_by(node)
 
 
 def nodes_of(program: Program, file: str) -> Iterator[ast.AST]:

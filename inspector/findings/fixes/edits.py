@@ -10,7 +10,7 @@ from itertools import islice
 
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
-from .calls import Body, Call, around, call_at, imports, nodes_of, tree_of
+from .calls import Body, Call, around, binds, call_at, imports, lines_of, nodes_of, tree_of
 
 Edits = tuple[Edit, ...]
 Placed = tuple[str, ast.expr]
@@ -137,11 +137,7 @@ def _is_run(program: Program, file: str, node: ast.AST) -> bool:
     lines = {frame.line for frame in frames if frame.file == file}
     functions = (each for each in around(program, (file, node)) if isinstance(each, ast.FunctionDef))
     function = next(functions, None)
-    return function is None or not lines or any(line in lines for line in _lines(function))
-
-
-def _lines(node: ast.stmt) -> range:
-    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    return function is None or not lines or any(line in lines for line in lines_of(function))
 
 
 def before_the_loop(program: Program, found: Call | None) -> Edits:
@@ -162,10 +158,10 @@ def before_the_loop(program: Program, found: Call | None) -> Edits:
         return ()
     body, statement = path[inner], statements[-1]
     known = {node.id for node in ast.walk(tree_of(source)) if isinstance(node, ast.Name)}
-    if {node.id for node in ast.walk(call) if isinstance(node, ast.Name)} & set(_bound_in(body)):
+    if any(isinstance(node, ast.Name) and binds(body, node.id) for node in ast.walk(call)):
         return ()
     name = next(name for number in range(len(known) + 1) if (name := f"before{number or ''}") not in known)
-    line = statement.lineno if not isinstance(statement, ast.FunctionDef) else _first(statement)
+    line = lines_of(statement)[0]
     text = f"{name} = {ast.unparse(call)}\n{' ' * statement.col_offset}"
     return (Edit(file, line, statement.col_offset, line, statement.col_offset, text), *instead(found, name))
 
@@ -206,7 +202,7 @@ def _statement_of_itself(program: Program, call: Call, operand: ast.expr) -> ast
     match list(islice(around(program, call), 2)):
         case [ast.Assign(targets=[ast.Name(id=name)]) as found, block] if found.value is call[1]:
             others = [each for each in getattr(block, "body", ()) if each is not found]
-            lines = range(found.lineno, (found.end_lineno or found.lineno) + 1)
+            lines = lines_of(found)
             is_followed = any(each.lineno >= lines.stop for each in others)
             is_alone = not any(each.lineno in lines or each.end_lineno in lines for each in others)
             return found if is_followed and is_alone and isinstance(operand, ast.Name) and operand.id == name else None
@@ -218,17 +214,3 @@ def _keywords_of(program: Program, files: Iterable[str]) -> Iterator[tuple[str, 
         for node in nodes_of(program, file):
             if isinstance(node, ast.keyword) and node.arg is not None:
                 yield file, node.arg, node.value
-
-
-def _first(function: ast.FunctionDef) -> int:
-    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
-
-
-def _bound_in(body: ast.AST) -> Iterator[str]:
-    for node in ast.walk(body):
-        if isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef) and node is not body:
-            yield node.name

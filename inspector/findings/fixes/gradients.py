@@ -10,7 +10,7 @@ from ...ir.program import Program
 from ...report import Edit, Fix, Report
 from .calls import around, imports, name_of, nodes_of, own_files
 from .edits import Edits
-from .specs import mesh_text, spelled
+from .specs import mesh_text, spelled, value_of
 
 GRADIENTS = ("grad", "filter_grad")
 WITH_VALUES = ("value_and_grad", "filter_value_and_grad")
@@ -44,11 +44,10 @@ def shardings_by_shape(report: Report) -> dict[Shape, ArraySharding]:
 
 def _gradients(program: Program, file: str) -> Iterator[tuple[str, ast.Assign, str]]:
     """The statements of a file that assign gradients, with the name that these get."""
-    named = _named_calls(program, file)
     for node in nodes_of(program, file):
         match node:
             case ast.Assign(targets=[target], value=ast.Call() as call):
-                maker = _maker(call, named)
+                maker = _maker(program, file, call)
                 name = None if maker is None else _gradient_in(target, maker)
                 if name is not None:
                     yield file, node, name
@@ -56,8 +55,7 @@ def _gradients(program: Program, file: str) -> Iterator[tuple[str, ast.Assign, s
 
 def gradient_call(program: Program, file: str, inside: ast.AST) -> tuple[ast.Call, str] | None:
     """The call inside a function that takes gradients, and the name that they get, if any; None if it is not one."""
-    named = _named_calls(program, file)
-    calls = [(node, _maker(node, named)) for node in ast.walk(inside) if isinstance(node, ast.Call)]
+    calls = [(node, _maker(program, file, node)) for node in ast.walk(inside) if isinstance(node, ast.Call)]
     makers = [(node, maker) for node, maker in calls if maker and name_of(maker.func) in (*GRADIENTS, *WITH_VALUES)]
     if len(makers) != 1 or not makers[0][0].args:
         return None
@@ -69,19 +67,9 @@ def gradient_call(program: Program, file: str, inside: ast.AST) -> tuple[ast.Cal
     return call, ""
 
 
-def _named_calls(program: Program, file: str) -> dict[str, ast.Call]:
-    return {
-        target.id: node.value
-        for node in nodes_of(program, file)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-
-
-def _maker(call: ast.Call, named: Mapping[str, ast.Call]) -> ast.Call | None:
+def _maker(program: Program, file: str, call: ast.Call) -> ast.Call | None:
     """Return the call that makes the function that is called: `jax.grad(loss)`."""
-    maker = named.get(call.func.id) if isinstance(call.func, ast.Name) else call.func
+    maker = value_of(program, file, call.func.id) if isinstance(call.func, ast.Name) else call.func
     return maker if isinstance(maker, ast.Call) else None
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from ...report import Report
-from .calls import imports, nodes_of, own_files
+from .calls import imports, nodes_of, own_files, returned_by
 from .edits import Edits, Placed, instead
 from .specs import sharding_text, with_out_specs
 
@@ -47,17 +47,4 @@ def _returned(report: Report) -> Iterator[Placed]:
     for file in dict.fromkeys((report.script, *own_files(report.program))):
         for node in nodes_of(report.program, file):
             if isinstance(node, ast.FunctionDef) and node.name == name:
-                yield from ((file, each.value) for each in _returns(node.body) if each.value is not None)
-
-
-def _returns(body: list[ast.stmt]) -> Iterator[ast.Return]:
-    for statement in body:
-        if isinstance(statement, ast.Return):
-            yield statement
-        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            for field in ("body", "orelse", "finalbody"):
-                yield from _returns(getattr(statement, field, []))
-            for handler in getattr(statement, "handlers", []):
-                yield from _returns(handler.body)
-            for case in getattr(statement, "cases", []):
-                yield from _returns(case.body)
+                yield from ((file, each) for each in returned_by(node))

@@ -9,7 +9,7 @@ from ...ir.array_sharding import ArraySharding
 from ...ir.name_scopes import steps_of
 from ...ir.program import Program
 from ...report import Report
-from .calls import Body, around, imports, name_of, nodes_of, tree_of
+from .calls import Body, around, imports, name_of, nodes_of, returned_by, tree_of
 from .edits import Edits, Placed, instead, together
 from .jits import jit_of, with_jit_keyword
 
@@ -212,13 +212,8 @@ def follow(program: Program, file: str, node: ast.expr, steps: list[str], left: 
 
 
 def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:
-    found = [
-        inner.value
-        for node in nodes_of(program, file)
-        if isinstance(node, ast.FunctionDef) and node.name == function
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Return) and inner.value is not None
-    ]
+    bodies = (each for each in nodes_of(program, file) if isinstance(each, ast.FunctionDef) and each.name == function)
+    found = [value for body in bodies for value in returned_by(body)]
     return found[0] if len(found) == 1 else None
 
 
