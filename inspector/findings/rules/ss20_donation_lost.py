@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...capture.model import UPDATED, Value
 from ...ir.array_sharding import ArraySharding
 from ...ir.types import jax_type
-from ...report import Finding, FindingPlace, Report, SourcePosition
-from ...units import format_bytes, known_sum
+from ...report import Finding, FindingPlace, Report, ShardedValue, SourcePosition
+from ...units import format_bytes
 from ..fixes.edits import fewer_in_keyword
 from ..fixes.results import with_result_specs
 from ..fixes.specs import has_whole_axes
@@ -29,19 +29,14 @@ _RESULT = re.compile(r"\Aresult(?:\[\d+\])?")
 
 
 class _Lost(NamedTuple):
-    """A donated argument that no result replaces, and why.
+    """The reason for which no result replaces an argument, which several can have in common, and what it is exactly.
 
-    `reason` is that in short, as several arguments can have it in common, and `specs` the results' shardings with which
-    the memory can be reused.
+    `specs` are shardings of results with which the memory can be reused; it is not lost where none could.
     """
 
-    argument: Value
-    place: FindingPlace
-    bytes: int | None
-    spec: str
+    reason: str
     why: str
     fix: str
-    reason: str
     is_lost: bool = True
     specs: tuple[tuple[str, ArraySharding], ...] = ()
 
@@ -52,112 +47,96 @@ def check(report: Report) -> Iterator[Finding]:
     if module is None or module.entry is None:
         return
     aliases = _ALIASED.findall(module.attributes.get("input_output_alias", ""))
-    aliased = {int(argument) for _, argument in aliases}
-    given = {int(output or 0) for output, _ in aliases}
+    aliased, given = {int(argument) for _, argument in aliases}, {int(output or 0) for output, _ in aliases}
     free = [value for number, value in enumerate(report.capture.outputs) if number not in given]
-    names = {parameter.op_name: number for number, parameter in enumerate(module.entry.parameters)}
-    groups: dict[str, list[_Lost]] = {}
+    spans = {each.op_name: each.span for number, each in enumerate(module.entry.parameters) if number not in aliased}
+    sharded: dict[tuple[str, str], ShardedValue] = {(each.role, each.name): each for each in report.shardings}
+    groups: dict[str, list[tuple[int, Value, _Lost]]] = {}
     for argument in report.capture.arguments:
-        number = names.get(argument.path)
-        if argument.donated and number is not None and number not in aliased:
-            span = module.entry.parameters[number].span
-            lost = _lost(report, argument, FindingPlace(argument.path, SourcePosition(), "hlo", span), free)
-            groups.setdefault(lost.reason, []).append(lost)
+        if argument.donated and argument.path in spans:
+            lost, own = _lost(report, argument, free, sharded), sharded.get(("argument", argument.path))
+            type = jax_type(argument.type) if own is None or own.local_type is None else own.local_type
+            groups.setdefault(lost.reason, []).append((type.bytes or 0, argument, lost))
     for group in groups.values():
-        yield _found(report, sorted(group, key=lambda lost: -(lost.bytes or 0)))
+        largest = sorted(group, key=lambda each: -each[0])
+        own, path = sharded.get(("argument", largest[0][1].path)), largest[0][1].path
+        place = FindingPlace(path, SourcePosition(), "hlo", spans[path])
+        yield _found(report, largest, place, "not known" if own is None else own.spec or "not sharded")
 
 
-def _found(report: Report, group: list[_Lost]) -> Finding:
-    first, script = group[0], report.capture.script_text
-    files = () if script is None else (script.name,)
-    kept = "allocated in addition to the result" if first.is_lost else "the donation saves none"
-    total = known_sum(lost.bytes for lost in group)
-    peak = None if report.peak is None else report.peak.bytes
-    is_small = total is not None and bool(peak) and total < SMALL * (peak or 0)
-    specs = {name: spec for lost in group for name, spec in lost.specs}
+def _found(report: Report, group: list[tuple[int, Value, _Lost]], place: FindingPlace, spec: str) -> Finding:
+    (_, argument, first), peak = group[0], 0 if report.peak is None else report.peak.bytes
+    total = sum(size for size, _, _ in group)
+    specs = {name: spec for _, _, lost in group for name, spec in lost.specs}
     whole = with_result_specs(report, specs) if specs and has_whole_axes(specs.values()) else ()
-    fewer = fewer_in_keyword(report.program, files, "donate_argnums") if len(group) == 1 else ()
     if len(group) == 1:
-        said = f"{first.argument.path} is donated, but no result reuses its memory"
-        evidence = [("reason", first.why), ("argument", f"{first.argument.type}, {first.spec}")]
+        said = f"{argument.path} is donated, but no result reuses its memory"
+        evidence = [("reason", first.why), ("argument", f"{argument.type}, {spec}")]
+        fewer = fewer_in_keyword(report.program, filter(None, [report.script]), "donate_argnums")
+        fixes = alternatives(first.fix, [whole, *fewer])
     else:
         said = f"no result reuses the memory of {len(group)} donated arguments: {first.reason}"
-        evidence = [(lost.argument.path, lost.why) for lost in group[:MAX_LISTED]]
+        evidence = [(each.path, lost.why) for _, each, lost in group[:MAX_LISTED]]
         evidence += [("and", f"{len(group) - MAX_LISTED} more")] if len(group) > MAX_LISTED else []
+        fixes = alternatives(f"{first.fix}; likewise for the others", [whole])
+    kept = "allocated in addition to the result" if first.is_lost else "the donation saves none"
     return finding(
         RULE,
-        first.place,
+        place,
         said,
         confidence="proved",
-        subject=first.argument.path,
-        severity=None if first.is_lost and not is_small else "info",
+        subject=argument.path,
+        severity="info" if not first.is_lost or total < SMALL * peak else None,
         evidence=(*evidence, ("memory", f"{format_bytes(total)} per device; {kept}")),
-        fixes=alternatives(first.fix if len(group) == 1 else f"{first.fix}; likewise for the others", [whole, *fewer]),
+        fixes=fixes,
     )
 
 
-def _lost(report: Report, argument: Value, place: FindingPlace, free: Sequence[Value]) -> _Lost:
+def _lost(
+    report: Report, argument: Value, free: Sequence[Value], sharded: Mapping[tuple[str, str], ShardedValue]
+) -> _Lost:
     """Return why no result reuses an argument's memory, what to do, and whether any result could.
 
     A result could that has its shape and the rest of its path, as `result[0]['w']` for `params['w']`. The `free` ones
     reuse no other argument's memory.
     """
-    sharded = {(value.role, value.name): value for value in report.shardings}
-    own = sharded.get(("argument", argument.path))
-    size = jax_type(argument.type).bytes if own is None or own.local_type is None else own.local_type.bytes
-    known = argument, place, size, "not known" if own is None else own.spec or "not sharded"
-    dtype = jax_type(argument.type).dtype
-    leaf = _ROOT.sub("", argument.path)
+    path, type, leaf = argument.path, jax_type(argument.type), _ROOT.sub("", argument.path)
     alike = [
         value
         for value in report.capture.outputs
-        if jax_type(value.type).shape == jax_type(argument.type).shape
+        if jax_type(value.type).shape == type.shape
         and (
-            leaf in (value.path.removeprefix("result"), _RESULT.sub("", value.path))
-            or value.path == f"{UPDATED}{argument.path}"
+            leaf in (value.path.removeprefix("result"), _RESULT.sub("", value.path)) or value.path == f"{UPDATED}{path}"
         )
     ]
-    same = [value for value in alike if jax_type(value.type).dtype == dtype]
+    same = next((value for value in alike if jax_type(value.type).dtype == type.dtype), None)
+    if same is None and alike and type.shape:
+        why = f"{alike[0].path} has its shape, but another type: {alike[0].type}"
+        return _Lost(
+            "their results have other dtypes", why, f"return {alike[0].path} as {type.dtype}, or do not donate {path}"
+        )
+    if same is None:
+        why, fix = (
+            f"no result of type {argument.type} replaces it",
+            f"do not donate {path}, or return the value that replaces it",
+        )
+        return _Lost("none replaces them", why, fix, is_lost=False)
+    own, other = sharded.get(("argument", path)), sharded.get(("output", same.path))
+    if own is not None and other is not None and own.spec != other.spec:
+        why = f"{same.path} has its type, but is sharded as {other.spec}, and the argument as {own.spec}"
+        fix = f"give {same.path} the argument's sharding: out_shardings, or a constraint to {own.spec}"
+        specs = () if own.sharding is None else ((same.path, own.sharding),)
+        return _Lost("their results are sharded differently", why, fix, specs=specs)
+    if same in free:
+        why = f"{same.path} has its type, but memory of its own"
+        return _Lost("their results have memory of their own", why, f"compare the layouts of {path} and {same.path}")
+    returned = [value for value in report.capture.outputs if value.type == argument.type]
     competing = [value for value in report.capture.arguments if value.donated and value.type == argument.type]
-    if same:
-        meant = same[0].path
-        other = sharded.get(("output", meant))
-        if own is not None and other is not None and own.spec != other.spec:
-            return _Lost(
-                *known,
-                f"{meant} has its type, but is sharded as {other.spec}, and the argument as {own.spec}",
-                f"give {meant} the argument's sharding: out_shardings, or a constraint to {own.spec}",
-                "their results are sharded differently",
-                specs=() if own.sharding is None else ((meant, own.sharding),),
-            )
-        if same[0] in free:
-            return _Lost(
-                *known,
-                f"{meant} has its type, but memory of its own",
-                f"compare the layouts of {argument.path} and {meant}",
-                "their results have memory of their own",
-            )
-        returned = [value for value in report.capture.outputs if value.type == argument.type]
-        return _Lost(
-            *known,
-            f"{meant} has its type, but reuses another argument's memory",
-            f"donate only as many arguments of type {argument.type} as there are results of that type",
-            "their results reuse that of others",
-            len(competing) <= len(returned),
-        )
-    if alike and not same and jax_type(argument.type).shape:
-        return _Lost(
-            *known,
-            f"{alike[0].path} has its shape, but another type: {alike[0].type}",
-            f"return {alike[0].path} as {dtype}, or do not donate {argument.path}",
-            "their results have other dtypes",
-        )
     return _Lost(
-        *known,
-        f"no result of type {argument.type} replaces it",
-        f"do not donate {argument.path}, or return the value that replaces it",
-        "none replaces them",
-        is_lost=False,
+        "their results reuse that of others",
+        f"{same.path} has its type, but reuses another argument's memory",
+        f"donate only as many arguments of type {argument.type} as there are results of that type",
+        len(competing) <= len(returned),
     )
 
 
