@@ -177,12 +177,10 @@ def _slices(stage: ParsedStage) -> _Slices | None:
 
 def used_blocks(stage: ParsedStage, collective: Collective) -> UsedBlocks | None:
     """The results of a collective that are only sliced, where members of a group take different blocks."""
-    slices = _slices(stage)
-    instruction = None if stage.hlo is None else stage.hlo.instruction(collective.computation, collective.name)
-    if slices is None or instruction is None:
+    slices, found = _slices(stage), {}
+    if slices is None or stage.hlo is None:
         return None
-    found = {}
-    for value, type in zip(results_of(instruction, collective), collective.result_types, strict=True):
+    for value, type in results_of(stage.hlo, collective):
         uses = slices.of(value)
         known = [each for each in uses if each is not None]
         if known and len(known) == len(uses) and all(_differ(slices.starts(each), collective) for each in known):
@@ -272,7 +270,7 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
     ends = Ends(flow, SAME | POINTWISE, described, decisive=(-1,))
     for collective in sums if sharded else ():
         summed = set(collective.axes or ())
-        for value in _results(flow, collective):
+        for value in [value for value, type in results_of(flow.module, collective) if (type.elements or 1) > 1]:
             numbers = ends.of(value)
             if numbers <= sharded.keys():
                 returned = [ReturnedSum(collective, outputs[each], *sharded[each]) for each in sorted(numbers)]
@@ -285,14 +283,3 @@ def _sharded_alike(arguments: list[ShardedValue]) -> tuple[ShardedValue, ArraySh
     shardings = {each.sharding for each in arguments}
     sharding = shardings.pop() if len(shardings) == 1 else None
     return None if sharding is None else (arguments[0], sharding)
-
-
-def _results(flow: HloFlow, collective: Collective) -> Iterator[HloValue]:
-    """The arrays that a collective gives; no single numbers."""
-    instruction = flow.module.instruction(collective.computation, collective.name)
-    values = () if instruction is None else results_of(instruction, collective)
-    yield from (
-        (value for value, type in zip(values, collective.result_types, strict=True) if type.elements not in (None, 1))
-        if values
-        else ()
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...parsers.hlo import Instruction
+from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.types import TupleShape
 from ..catalog.spellings import HLO_OPCODES, primitives_of
 from ..collectives.context import context_of
@@ -132,12 +132,15 @@ def wholly_compiled(report: Report, instructions: Iterable[Instruction]) -> tupl
     return tuple(each for each, parts in found.items() if len(parts) == len(each.result_types))
 
 
-def results_of(instruction: Instruction, collective: Collective) -> tuple[HloValue, ...]:
-    """The values that a collective gives, one for each of its result types."""
-    count = len(collective.result_types)
+def results_of(module: HloModule, collective: Collective) -> list[tuple[HloValue, ArrayType]]:
+    """The values that a collective gives, with their types; none of one that a module does not have."""
+    instruction, types = module.instruction(collective.computation, collective.name), collective.result_types
+    if instruction is None:
+        return []
     # The first half of an asynchronous one has the tuple that its other half gives.
-    is_tuple = count > 1 or (not instruction.opcode.endswith("-start") and isinstance(instruction.type, TupleShape))
-    return tuple(HloValue(instruction, (number,) if is_tuple else ()) for number in range(count))
+    is_whole = not instruction.opcode.endswith("-start") and isinstance(instruction.type, TupleShape)
+    paths = [(number,) if len(types) > 1 or is_whole else () for number in range(len(types))]
+    return [(HloValue(instruction, path), type) for path, type in zip(paths, types, strict=True)]
 
 
 # What the partitioner inserted

@@ -87,7 +87,7 @@ def exchanged_twice(report: Report) -> Iterator[Exchanges]:
         instruction = flow.module.instruction(each.computation, each.name) if each.kind in KINDS else None
         if instruction is not None:
             found[instruction.start] = instruction, each
-    after = {start: _next(flow, *pair, found) for start, pair in found.items()}
+    after = {start: _next(flow, exchange, found) for start, (_, exchange) in found.items()}
     for start, (instruction, exchange) in found.items():
         behind = after[start] if exchange.origin in WRITTEN else _behind(after, start)
         back = [found[each] for each in behind if _is_taken_back(exchange, found[each][1])]
@@ -97,11 +97,9 @@ def exchanged_twice(report: Report) -> Iterator[Exchanges]:
             yield Exchanges(first, again)
 
 
-def _next(
-    flow: HloFlow, instruction: Instruction, collective: Collective, found: Mapping[int, object]
-) -> tuple[int, ...]:
+def _next(flow: HloFlow, exchange: Collective, found: Mapping[int, object]) -> tuple[int, ...]:
     """The exchanges that are all that becomes of one's result, element by element; none where that is not so."""
-    reach = forward(flow, results_of(instruction, collective), ELEMENTWISE | Does.RESHAPE)
+    reach = forward(flow, (value for value, _ in results_of(flow.module, exchange)), ELEMENTWISE | Does.RESHAPE)
     starts = tuple(dict.fromkeys(use.instruction.start for use in reach.ends))
     return starts if reach.is_all and all(start in found for start in starts) else ()
 

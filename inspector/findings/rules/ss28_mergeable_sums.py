@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ....parsers.source import Frame
-from ...dataflow.graph import Output
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...dataflow.meaning import Does
+from ...dataflow.walks import forward
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...report.spelled import over_text
@@ -21,8 +21,6 @@ from ..fixes.calls import function_around, imports
 from ..fixes.edits import axes_text, wrapped
 from ..fixes.specs import targets_of
 from ..rule import Rule, advice, finding
-
-MAX_STEPS = 100
 
 UNCHANGED = Does.FORWARD | Does.RESHAPE
 """Operations with which a sum stays a sum of as many bytes."""
@@ -108,44 +106,31 @@ def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:
     for collective in collectives:
         stage = report.program.stage(collective.stage)
         flow = None if stage is None else hlo_flow(stage)
-        module = None if stage is None else stage.hlo
-        instruction = None if module is None else module.instruction(collective.computation, collective.name)
-        if flow is None or instruction is None:
-            continue
-        values, types = results_of(instruction, collective), collective.result_types
-        parts = collective.parts if len(collective.parts) == len(values) else ()
-        sources = [part.source for part in parts] or [collective.source] * len(values)
-        for value, type, source in zip(values, types, sources, strict=True):
-            use = _only_use(flow, value)
+        results = [] if flow is None else results_of(flow.module, collective)
+        parts = collective.parts if len(collective.parts) == len(results) else ()
+        sources = [part.source for part in parts] or [collective.source] * len(results)
+        for (value, type), source in zip(results, sources, strict=True):
+            use = None if flow is None else _only_use(flow, value)
             if use is not None:
                 yield _Sum(collective, source, type, use)
 
 
 def _only_use(flow: HloFlow, value: HloValue) -> HloUse | None:
     """The operation that takes a value, where nothing else does, behind those that leave its elements as they are."""
-    for _ in range(MAX_STEPS):
-        uses = list(flow.uses(value))
-        use = uses[0] if len(uses) == 1 else None
-        if use is None or isinstance(use, Output):
-            return None
-        if isinstance(use, HloUse) and flow.does(use) not in UNCHANGED and not _is_scaled(flow, use):
-            return use
-        value = use.result if isinstance(use, HloUse) else use
-    return None
+    through = UNCHANGED | Does.SCALE
+    reach = forward(flow, [value], through, keeps=lambda use: flow.does(use) in UNCHANGED or _is_scaled(flow, use))
+    return reach.ends[0] if reach.is_all and len(reach.ends) == 1 else None
 
 
 def _is_scaled(flow: HloFlow, use: HloUse) -> bool:
-    is_product = use.instruction.opcode == "multiply" or (use.instruction.opcode == "divide" and use.position == 0)
-    factor = flow.operand(use.result, 1 - use.position) if is_product else None
-    while factor is not None and factor.instruction.opcode not in ("constant", "broadcast"):
-        before = flow.origin(factor)
-        if before is None or before == factor:
-            return False
-        factor = before
-    if factor is not None and factor.instruction.opcode == "broadcast":
-        factor = flow.operand(factor, 0)
-        factor = None if factor is None else flow.origin(factor)
-    return factor is not None and factor.instruction.opcode == "constant"
+    """Return whether a value is multiplied by a constant, or divided by one."""
+    is_scaled = use.instruction.opcode in ("multiply", "divide")
+    factor = flow.operand(use.result, 1 - use.position) if is_scaled else None
+    made = None if factor is None else flow.origin(factor)
+    if made is not None and made.instruction.opcode == "broadcast":
+        factor = flow.operand(made, 0)
+        made = None if factor is None else flow.origin(factor)
+    return made is not None and made.instruction.opcode == "constant"
 
 
 def _of_two(report: Report, first: _Sum, second: _Sum) -> Finding:
