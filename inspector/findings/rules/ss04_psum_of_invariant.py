@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ....parsers.record import Record
 from ...catalog.spellings import functions_of
 from ...dataflow.meaning import STRAIGHT
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Finding, Fix, Report, SourcePosition
+from ...report import Collective, Finding, Fix, Report, Severity, SourcePosition
 from ..compiled import (
     GATHERS,
     SCATTERS,
     SUMS,
     at_most,
-    certainty,
     compiled_as,
-    compiled_to,
     is_compiled,
     sum_compiled_as,
 )
@@ -37,7 +35,6 @@ from ..fixes.edits import Edits, instead, parenthesized, together, without_call
 from ..fixes.invariance import made_to_vary
 from ..rule import Rule, advice, finding
 
-NOTHING = "reducing it changes nothing"
 MAX_OPERANDS = 6
 """Operands that are named."""
 
@@ -57,9 +54,16 @@ def check(report: Report) -> Iterator[Finding]:
     for flow, place, number, axes in found:
         reduced = _reduced(report, flow, place, number, axes, place.equation.stack[:1] in others)
         alike.setdefault(reduced, []).append((flow, place, number))
-    yield from (_found(report, reduced, operands) for reduced, operands in alike.items())
+    for reduced, operands in alike.items():
+        yield _found(reduced, operands, [sum_compiled_as(report, *operand) for operand in operands])
     for flow, place, number, axes in _equal(report, GATHERS):
-        yield from _gathered(report, flow, place, number, axes)
+        compiled = compiled_as(report, flow, place, "all-gather", place.equation.outputs[number].type.array)
+        if compiled is not None or not is_compiled(report):
+            call = call_at(report.program, flow.source(place), functions_of("all-gather"))
+            operand = operand_text(call, place.equation.inputs[number])
+            fix = f"use {operand} itself, repeated by jnp.broadcast_to or jnp.tile where its copies are intended"
+            gathered = _Reduced(flow.source(place), axes, "warning", "gathering it gives copies of it", advice(fix))
+            yield _found(gathered, [(flow, place, number)], [compiled])
 
 
 def _equal(report: Report, primitives: tuple[str, ...]) -> Iterator[tuple[Flow, EquationPlace, int, tuple[str, ...]]]:
@@ -73,82 +77,37 @@ def _equal(report: Report, primitives: tuple[str, ...]) -> Iterator[tuple[Flow, 
                 yield flow, place, number, axes
 
 
-def _gathered(
-    report: Report, flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]
-) -> Iterator[Finding]:
-    equation, along = place.equation, ", ".join(axes)
-    compiled = compiled_as(report, flow, place, "all-gather", equation.outputs[number].type.array)
-    if compiled is None and is_compiled(report):
-        return
-    call = call_at(report.program, flow.source(place), functions_of("all-gather"))
-    operand = operand_text(call, equation.inputs[number])
-    yield finding(
-        RULE,
-        flow.place(place),
-        f"all devices along {along} hold the same value: gathering it gives copies of it",
-        severity="warning",
-        confidence=certainty(compiled),
-        axes=axes,
-        evidence=(
-            (
-                "operand",
-                f"{equation.inputs[number]} does not vary over {along}, according to in_specs and the equations",
-            ),
-            compiled_to(compiled),
-        ),
-        fixes=advice(f"use {operand} itself, repeated by jnp.broadcast_to or jnp.tile where its copies are intended"),
-        saves=at_most(compiled),
-    )
-
-
 class _Reduced(Record, frozen=True):
-    """A reduction of what is the same along some axes, which one finding is about however many operands it has.
-
-    `count` is the number of these devices as text; `is_written` if the program divides the sum by it.
-    """
+    """A reduction of what is the same along some axes, and its effect: one finding, however many operands it has."""
 
     source: SourcePosition
     axes: tuple[str, ...]
-    is_sum: bool
-    is_written: bool
-    count: str
+    severity: Severity
+    effect: str
     fixes: tuple[Fix, ...]
 
-    def message(self, operands: int) -> str:
-        """The fault, of so many operands."""
-        same = f"all devices along {', '.join(self.axes)} hold the same"
-        if operands == 1:
-            if self.is_written:
-                return f"{same} value: its sum divided by {self.count} is the value itself"
-            return f"{same} value: {f'its sum is {self.count} times the value' if self.is_sum else NOTHING}"
-        if self.is_written:
-            return f"{same} {operands} values: their sums divided by {self.count} are the values themselves"
-        does = f"each sum is {self.count} times the value" if self.is_sum else NOTHING.replace("it", "them")
-        return f"{same} {operands} values: {does}"
 
-
-def _found(report: Report, reduced: _Reduced, operands: list[tuple[Flow, EquationPlace, int]]) -> Finding:
+def _found(
+    reduced: _Reduced, operands: list[tuple[Flow, EquationPlace, int]], compiled: Iterable[Collective | None]
+) -> Finding:
     flow, place, _ = operands[0]
     names = [place.equation.inputs[number] for _, place, number in operands]
-    rest = len(names) - MAX_OPERANDS
+    rest, along = len(names) - MAX_OPERANDS, ", ".join(reduced.axes)
     listed = ", ".join(names[:MAX_OPERANDS]) + (f" and {rest} more" if rest > 0 else "")
-    along = ", ".join(reduced.axes)
-    does = "does" if len(names) == 1 else "do"
+    same, effect, named, does = "value", reduced.effect, "operand", "does"
+    if len(names) > 1:
+        same, named, does = f"{len(names)} values", "operands", "do"
+        effect = effect.replace("its", "each").replace(" it ", " them ")
     return finding(
         RULE,
         flow.place(place),
-        reduced.message(len(names)),
-        severity="error" if reduced.is_sum else "warning",
+        f"all devices along {along} hold the same {same}: {effect}",
+        severity=reduced.severity,
         confidence="proved",
         axes=reduced.axes,
-        evidence=(
-            (
-                "operand" if len(names) == 1 else "operands",
-                f"{listed} {does} not vary over {along}, according to in_specs and the equations",
-            ),
-        ),
+        evidence=((named, f"{listed} {does} not vary over {along}, according to in_specs and the equations"),),
         fixes=reduced.fixes,
-        saves=at_most(*dict.fromkeys(sum_compiled_as(report, *operand) for operand in operands)),
+        saves=at_most(*dict.fromkeys(compiled)),
     )
 
 
@@ -183,7 +142,10 @@ def _reduced(
         else:
             edits = without_call(report.program, left_out)
     fixes = tuple(_fixes(report, flow, place, number, Fix(title, edits), count if is_sum else ""))
-    return _Reduced(flow.source(place), axes, is_sum, is_written, count, fixes)
+    effect = f"its sum is {count} times the value" if is_sum else "reducing it changes nothing"
+    if is_written:
+        effect = f"its sum divided by {count} is the value itself"
+    return _Reduced(flow.source(place), axes, "error" if is_sum else "warning", effect, fixes)
 
 
 def _is_divided(flow: Flow, value: At, divisor: int) -> bool:
