@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 from ....parsers.sharding_syntax.mesh import AxisRef, MeshSyntax, join_axes
 from ...cost.collectives import estimate
@@ -45,7 +45,7 @@ def check(report: Report) -> Iterator[Finding]:
     )
     if now - then > report.thresholds.get(RULE.id, MIN_SAVED_SHARE) * now:
         island = "slice" if machine.chip.platform == "tpu" else "node"
-        yield _found(report, meshes[0], slow, best, now, then, island)
+        yield _found(meshes[0], slow, best, (now, then), island)
 
 
 def _placed(
@@ -53,25 +53,13 @@ def _placed(
 ) -> list[Collective]:
     """The collectives with the times that they have when the axes are laid out, slowest link first, in that order."""
     devices = sorted(machine.devices, key=lambda device: (device.slice, device.process, device.id))
-    sizes = [size for _, size in mesh.axes]
-    partitions = mesh.device_ids or range(mesh.size)
-    placed = list(machine.devices)
-    for position, partition in enumerate(partitions):
-        at = _unravel(position, sizes)
-        there = 0
-        for axis in order:
-            there = there * sizes[axis] + at[axis]
-        placed[partition] = devices[there]
+    at = list(product(*(range(size) for _, size in mesh.axes)))
+    positions = sorted(range(mesh.size), key=lambda each: [at[each][axis] for axis in order])
+    partitions, placed = mesh.device_ids or range(mesh.size), list(machine.devices)
+    for device, position in zip(devices, positions, strict=True):
+        placed[partitions[position]] = device
     other = replace(machine, devices=tuple(placed))
     return [replace(each, estimate=estimate(each, other)) for each in collectives]
-
-
-def _unravel(position: int, sizes: Sequence[int]) -> list[int]:
-    at = []
-    for size in reversed(sizes):
-        position, coordinate = divmod(position, size)
-        at.append(coordinate)
-    return at[::-1]
 
 
 def _total(collectives: Sequence[Collective]) -> float:
@@ -79,14 +67,9 @@ def _total(collectives: Sequence[Collective]) -> float:
 
 
 def _found(
-    report: Report,
-    mesh: MeshSyntax,
-    slow: list[Collective],
-    order: tuple[int, ...],
-    now: float,
-    then: float,
-    island: str,
+    mesh: MeshSyntax, slow: list[Collective], order: tuple[int, ...], times: tuple[float, float], island: str
 ) -> Finding:
+    now, then = times
     sent: dict[tuple[AxisRef, ...], int] = {}
     for each in slow:
         sent[each.axes or ()] = sent.get(each.axes or (), 0) + (each.step_bytes or 0)
