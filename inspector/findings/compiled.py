@@ -61,8 +61,9 @@ def compiled_to(compiled: Collective | None, then: str = "") -> tuple[str, str]:
     return by, f"{compiled.kind} {compiled.name}{then}"
 
 
-def on_another_target(report: Report, words: str) -> tuple[tuple[str, str], ...]:
-    """Return what another target's compiler may do, as evidence where this target is the CPU."""
+def on_another_target(report: Report) -> tuple[tuple[str, str], ...]:
+    """Return that another target's compiler may mend it, as evidence where this target is the CPU."""
+    words = "other compilers may mend this: compare --target tpu:v5e or gpu:h100"
     return (("target", words),) if platform_of(report) == "cpu" else ()
 
 

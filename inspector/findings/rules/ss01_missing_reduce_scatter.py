@@ -103,9 +103,7 @@ def _returned(report: Report, returned: list[ReturnedSum]) -> Finding:
                 (each.output.name, f"{each.output.spec}, {each.argument.name} is {each.sharding}")
                 for each in returned[:6]
             ),
-            *on_another_target(
-                report, "the CPU compiler forms no reduce-scatters; compare --target tpu:v5e or gpu:h100"
-            ),
+            *on_another_target(report),
         ),
         fixes=(
             Fix(
@@ -156,9 +154,7 @@ def _unformed(report: Report, group: tuple[UsedBlocks, ...]) -> Finding:
         evidence=(
             *listed(report, group),
             *(() if began is None else (began,)),
-            *on_another_target(
-                report, "the CPU compiler forms no reduce-scatters; compare --target tpu:v5e or gpu:h100"
-            ),
+            *on_another_target(report),
         ),
         fixes=(*fixes, *_unformed_fixes(report, first)),
         saves=at_most(*(each.collective for each in group)),
@@ -217,7 +213,6 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
     if is_compiled(report) and (compiled is None or compiled.fused_form is not None):
         return  # the compiler made a reduce-scatter of it, or needs nothing of it
     parts = math.prod(axis_sizes(report, flow, place)[axis] for axis in block.axes)
-    target = "the CPU compiler never forms a reduce-scatter here; compile for the real target to see what it does"
     yield finding(
         RULE,
         flow.place(place),
@@ -225,7 +220,7 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, block:
         confidence=block.certainty if compiled is not None else "likely",
         axes=axes,
         related=map(flow.place, block.slices),
-        evidence=(block.evidence(parts), compiled_to(compiled, ", then slices"), *on_another_target(report, target)),
+        evidence=(block.evidence(parts), compiled_to(compiled, ", then slices"), *on_another_target(report)),
         fixes=tuple(_fix(report, flow, place, number, block, dim) for dim in block.dims),
         saves=at_most(compiled),
     )

@@ -58,7 +58,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
                 "runs",
                 "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(once)} sent per iteration",
             ),
-            *on_another_target(report, "a TPU compiler may move it after the loop; compile for the target to check"),
+            *on_another_target(report),
         ),
         fixes=_of_a_gather(report, group) or _after_the_loop(report, first) or advice(_fix(first)),
         saves=at_most(*group),

@@ -54,9 +54,7 @@ def _repeated(report: Report, found: Collective) -> Finding:
         evidence=(
             ("operand", "computed from loop carries that do not change"),
             ("runs", "unknown" if trips is None else f"{plural(trips, 'time')}, {format_bytes(found.wire_bytes)} each"),
-            *on_another_target(
-                report, "another target's compiler may move it out of the loop; compile for it to check"
-            ),
+            *on_another_target(report),
         ),
         fixes=(fix,),
         saves=at_most(found),

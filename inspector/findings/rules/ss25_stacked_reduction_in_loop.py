@@ -43,9 +43,7 @@ def _found(report: Report, group: list[Collective]) -> Finding:
         evidence=(
             ("in the loop", ", ".join(f"{each.name} {types_text(each.result_types)}" for each in group[:6])),
             ("runs", f"{runs}, and nothing in the loop uses the result"),
-            *on_another_target(
-                report, "another target's compiler may move it out of the loop; compile for it to check"
-            ),
+            *on_another_target(report),
         ),
         fixes=advice("stack each device's values in a shard_map, and reduce the stack once after the loop"),
         saves=at_most(*group),

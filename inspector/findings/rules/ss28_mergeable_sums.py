@@ -147,7 +147,7 @@ def _of_two(report: Report, first: _Sum, second: _Sum) -> Finding:
         evidence=(
             ("sums", ", ".join(each.name for each in places)),
             ("added by", second.use.instruction.name),
-            *on_another_target(report, "TPU and GPU compilers add first if nothing is in between"),
+            *on_another_target(report),
         ),
         fixes=(*_cast_once(report, first, second), *advice("add the per-device values, then sum over devices")),
         saves=at_most(*places),
