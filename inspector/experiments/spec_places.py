@@ -83,10 +83,8 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     array's spec is written where it is made and where it is taken; then all, then each by itself. Last those whose
     entries have names.
     """
-    changes = [each for each in changes if each.kind == "argument"]
-    first = changes[0]
-    names = {name for each in changes for name in NAME.findall(each.name)}
-    wanted, now = entries_in(first.spec or "P()"), entries_in(first.now or "P()")
+    names, spec, now = asked(changes)
+    wanted = entries_in(spec)
     alike: dict[tuple[str, str], list[Edits]] = {}
     named: list[Edits] = []
     for file in user_files(program):
@@ -111,6 +109,13 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
         yield together(*(edits for each in places for edits in each))
     yield from (edits for each in places for edits in each)
     yield from _at_names(program, now, wanted)
+
+
+def asked(changes: Iterable[PricedChange]) -> tuple[set[str], str, list[object]]:
+    """The names in the paths of arguments, the spec that the first is to have, and the entries that it has now."""
+    arguments = [each for each in changes if each.kind == "argument"]
+    names = {name for each in arguments for name in NAME.findall(each.name)}
+    return names, arguments[0].spec or "P()", entries_in(arguments[0].now or "P()")
 
 
 def _at_names(program: Program, now: list[object], wanted: list[object]) -> Iterator[Edits]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...parsers.source import Frame
 from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, returned_by, user_files
-from ..findings.fixes.edits import Edits, extent, instead, together
+from ..findings.fixes.edits import Edits, extent, instead, together, wrapped
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
     CONSTRAINTS,
@@ -26,10 +26,10 @@ from ..findings.fixes.specs import (
 )
 from ..ir.name_scopes import steps_of
 from ..ir.program import Program
-from ..report import Edit, Fix, Report
+from ..report import Fix, Report
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
-from .spec_places import NAME, at_specs, entries_in, in_tables, spec_entries, spec_helpers, without_nones
+from .spec_places import NAME, asked, at_specs, entries_in, in_tables, spec_entries, spec_helpers, without_nones
 
 PLACES = (*CONSTRAINTS, "device_put")
 MAX_PLACES = 5
@@ -155,19 +155,13 @@ def _constrained(program: Program, frame: Frame, spec: str) -> Edits:
     sharding, constrain = sharding_text(program, (file, node), spec), _constrain(program, file)
     if not sharding or not constrain:
         return ()
-    start, end = extent(node)[:2], extent(node)[2:]
-    return (Edit(file, *start, *start, f"{constrain}("), Edit(file, *end, *end, f", {sharding})"))
+    return wrapped((file, node), f"{constrain}(", f", {sharding})")
 
 
 def _constrain(program: Program, file: str) -> str:
-    source = program.file(file)
-    if source is None:
-        return ""
-    if imports(source, "with_sharding_constraint"):
-        return "with_sharding_constraint"
-    if imports(source, "jax"):
-        return "jax.lax.with_sharding_constraint"
-    return "lax.with_sharding_constraint" if imports(source, "lax") else ""
+    source, name = program.file(file), "with_sharding_constraint"
+    spelled = ((name, name), ("jax", f"jax.lax.{name}"), ("lax", f"lax.{name}"))
+    return next((text for imported, text in spelled if source is not None and imports(source, imported)), "")
 
 
 def expression_at(program: Program, frame: Frame) -> ast.expr | None:
@@ -270,8 +264,8 @@ def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]
         if rest and node is not twin:
             parts[node] = _named_in(twin, left)
     for node, name in parts.items():
-        value = value_of(program, file, node.id) if isinstance(node, ast.Name) else None
-        if value is not None and value.lineno > _line_of(program, file, name):
+        value, other = (value_of(program, file, each) for each in (ast.unparse(node), name))
+        if value is not None and other is not None and value.lineno > other.lineno:
             yield instead((file, value), name)
     yield together(*(instead((file, node), text) for node, text in parts.items()))
 
@@ -291,27 +285,22 @@ def _as_other_name(program: Program, changes: Iterable[PricedChange]) -> Iterato
         if not isinstance(call, ast.Call) or len(call.args) < 2 or not isinstance(call.args[1], ast.Name):
             continue
         value = value_of(program, frame.file, call.args[1].id)
-        others = {
-            node.args[1].id: value_of(program, frame.file, node.args[1].id)
-            for node in nodes_of(program, frame.file)
-            if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1
-            if isinstance(node.args[1], ast.Name) and node.args[1].id != call.args[1].id
-        }
-        earlier = [
-            (name, v) for name, v in others.items() if v is not None and value is not None and v.lineno < value.lineno
-        ]
-        for name, _ in sorted(earlier, key=lambda pair: _maker(pair[1]) != _maker(value)):
-            if value is not None:
-                yield instead((frame.file, value), name)
+        names = [given.id for _, _, given in _placements(program, frame.file) if isinstance(given, ast.Name)]
+        others = [(name, value_of(program, frame.file, name)) for name in dict.fromkeys(names)]
+        earlier = [(name, made) for name, made in others if made and value and made.lineno < value.lineno]
+        for name, _ in sorted(earlier, key=lambda pair: not _are_made_alike(pair[1], value)):
+            yield instead((frame.file, value), name) if value is not None else ()
 
 
-def _maker(value: ast.expr | None) -> str | None:
-    return name_of(value.func) if isinstance(value, ast.Call) else None
+def _placements(program: Program, file: str) -> Iterator[tuple[ast.Call, ast.expr, ast.expr]]:
+    """The calls in a file that constrain or place something, with this and the sharding."""
+    for node in nodes_of(program, file):
+        if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1:
+            yield node, node.args[0], node.args[1]
 
 
-def _line_of(program: Program, file: str, name: str) -> int:
-    value = value_of(program, file, name)
-    return 1 << 30 if value is None else value.lineno
+def _are_made_alike(one: ast.expr, other: ast.expr | None) -> bool:
+    return len({name_of(each.func) if isinstance(each, ast.Call) else "" for each in (one, other)}) == 1
 
 
 def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
@@ -320,16 +309,12 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
     Those that are written alike together; first those whose name is in an argument's path. None of those whose sharding
     a jit takes as well: it would refuse others.
     """
-    changes = [each for each in changes if each.kind == "argument"]
-    names = {name for each in changes for name in NAME.findall(each.name)}
-    wanted, now = changes[0].spec or "P()", entries_in(changes[0].now or "P()")
+    names, wanted, now = asked(changes)
     for file in user_files(program):
         calls: dict[str, dict[str, list[ast.expr]]] = {}
-        for node in nodes_of(program, file):
-            if isinstance(node, ast.Call) and name_of(node.func) in PLACES and len(node.args) > 1:
-                operand, given = node.args[:2]
-                if isinstance(given, ast.Name) and _entries_of(program, file, given) == now:
-                    calls.setdefault(given.id, {}).setdefault(ast.unparse(operand), []).append(given)
+        for _, operand, given in _placements(program, file):
+            if isinstance(given, ast.Name) and _entries_of(program, file, given) == now:
+                calls.setdefault(given.id, {}).setdefault(ast.unparse(operand), []).append(given)
         taken = {
             inner.id
             for node in (nodes_of(program, file) if calls else ())
@@ -347,17 +332,14 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
             for operands in (*filter(None, (named,)), *rest):
                 names_given = [given for operand in operands for given in groups[operand]]
                 texts = [_sharding_named(program, (file, node), wanted, other_than=name) for node in names_given]
-                if all(texts):
-                    yield together(
-                        *(instead((file, node), text) for node, text in zip(names_given, texts, strict=True))
-                    )
+                edits = [instead((file, node), text) for node, text in zip(names_given, texts, strict=True)]
+                yield together(*edits) if all(texts) else ()
 
 
 def _unplaced(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """A tree as it was made, where it is placed and assigned to a name in an argument's path: made of parameters, its
     leaves are sharded as they are."""
-    changes = [each for each in changes if each.kind == "argument"]
-    names, now = {name for each in changes for name in NAME.findall(each.name)}, entries_in(changes[0].now or "P()")
+    names, _, now = asked(changes)
     for file in user_files(program):
         for node in nodes_of(program, file):
             match node:
@@ -371,7 +353,7 @@ def _unplaced(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edi
 
 def _as_sibling(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """Another function in the place of one that gives all leaves this spec, where its caller gets both."""
-    now = next((entries_in(each.now or "P()") for each in changes if each.kind == "argument"), None)
+    _, _, now = asked(changes)
     for file in user_files(program):
         calls = [node for node in nodes_of(program, file) if isinstance(node, ast.Call)]
         for call in calls:
@@ -390,23 +372,19 @@ def _by_rank(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
 
     First those that are assigned to a name in an argument's path.
     """
-    changes = [each for each in changes if each.kind == "argument"]
-    wanted, now = changes[0].spec or "P()", entries_in(changes[0].now or "P()")
-    rank, names = len(entries_in(wanted)), {name for each in changes for name in NAME.findall(each.name)}
-    if len({each.spec for each in changes}) != 1:
+    names, wanted, now = asked(changes)
+    if len({each.spec for each in changes if each.kind == "argument"}) != 1:
         return
     for file in user_files(program):
         source = program.file(file)
         found: list[tuple[bool, Edits]] = []
-        for node in nodes_of(program, file) if source is not None and imports(source, "jax") else ():
-            if not isinstance(node, ast.Call) or name_of(node.func) not in PLACES or len(node.args) < 2:
-                continue
-            operand, given = node.args[:2]
+        for node, operand, given in _placements(program, file) if source is not None and imports(source, "jax") else ():
             if _entries_of(program, file, given) == now:
                 statement = next(around(program, (file, node)), None)
                 is_named = statement is not None and not names.isdisjoint(assigned_names(statement))
                 place, sharding = ast.unparse(node.func), _sharding_named(program, (file, node), wanted, other_than="")
-                leaf = f"{place}(leaf, {sharding} if jax.numpy.ndim(leaf) >= {rank} else {ast.unparse(given)})"
+                is_deep = f"jax.numpy.ndim(leaf) >= {len(entries_in(wanted))}"
+                leaf = f"{place}(leaf, {sharding} if {is_deep} else {ast.unparse(given)})"
                 text = f"jax.tree.map(lambda leaf: {leaf}, {ast.unparse(operand)})"
                 found.append((not is_named, instead((file, node), text)))
         yield from (edits for _, edits in sorted(found, key=lambda each: each[0]))
