@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from ...parsers.hlo import Instruction
 from ...parsers.record import Record
-from ...parsers.sharding_syntax.mesh import AxisRef
 from ..dataflow.graph import Output
 from ..dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ..dataflow.integers import PartitionNumbers, partition_numbers
@@ -237,9 +236,10 @@ class ReturnedSum(Record, frozen=True):
     sharding: ArraySharding
     """The argument's."""
 
-    def is_block(self, summed: Set[AxisRef]) -> bool:
-        """Return whether the argument is sharded over all axes of the sum, and the result over none of them."""
-        own = self.output.sharding
+    @property
+    def is_block(self) -> bool:
+        """True if the argument is sharded over all axes of the sum, and the result over none of them."""
+        own, summed = self.output.sharding, set(self.collective.axes or ())
         return own is not None and summed <= set(self.sharding.sharded) and summed.isdisjoint(own.sharded)
 
 
@@ -253,33 +253,19 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
     flow = None if stage is None else hlo_flow(stage)
     if flow is None:
         return
-    alike = counterparts(*([Leaf(each.name, each.type) for each in values] for values in (arguments, outputs)))
+    leaves = ([Leaf(each.name, each.type) for each in values] for values in (arguments, outputs))
+    alike = {number: [arguments[each] for each in found] for number, found in counterparts(*leaves).items()}
     sharded = {
-        number: (argument, sharding)
-        for number, choices in alike.items()
-        if (found := _sharded_alike([arguments[each] for each in choices])) is not None
-        for argument, sharding in (found,)
+        number: (outputs[number], found[0], sharding)
+        for number, found in alike.items()
+        if len({each.sharding for each in found}) == 1 and (sharding := found[0].sharding) is not None
     }
-
-    def described(use: HloUse | Output | None) -> list[int]:
-        """The number of a result; -1 for what needs all of a sum on one device, or is unknown."""
-        if isinstance(use, Output):
-            return [use.path[0] if use.path else 0]
-        return [-1] if use is None or flow.does(use) not in USED_IN_BLOCKS else []
-
-    ends = Ends(flow, SAME | POINTWISE, described, decisive=(-1,))
     for collective in sums if sharded else ():
-        summed = set(collective.axes or ())
         for value in [value for value, type in results_of(flow.module, collective) if (type.elements or 1) > 1]:
-            numbers = ends.of(value)
-            if numbers <= sharded.keys():
-                returned = [ReturnedSum(collective, outputs[each], *sharded[each]) for each in sorted(numbers)]
-                if all(each.is_block(summed) for each in returned):
+            reach = forward(flow, [value], SAME | POINTWISE, carried=True)
+            numbers = {each.path[0] if each.path else 0 for each in reach.outputs}
+            is_in_blocks = reach.complete and all(flow.does(use) in USED_IN_BLOCKS for use in reach.ends)
+            if is_in_blocks and numbers <= sharded.keys():
+                returned = [ReturnedSum(collective, *sharded[each]) for each in sorted(numbers)]
+                if all(each.is_block for each in returned):
                     yield from returned
-
-
-def _sharded_alike(arguments: list[ShardedValue]) -> tuple[ShardedValue, ArraySharding] | None:
-    """The first of several arguments that a result may be like, if all of them are sharded alike."""
-    shardings = {each.sharding for each in arguments}
-    sharding = shardings.pop() if len(shardings) == 1 else None
-    return None if sharding is None else (arguments[0], sharding)

@@ -168,30 +168,21 @@ def _has_bare_specs(program: Program, file: str) -> bool:
 
 def _named(node: ast.expr, steps: list[str]) -> tuple[ast.expr, list[str]]:
     """The part of a written-out tree at a path, and the steps that are left."""
-    while steps:
-        match node, steps[0]:
-            case (ast.Tuple() | ast.List()) as found, step if step[1:-1].isdecimal() and int(step[1:-1]) < len(
-                found.elts
-            ):
-                node = found.elts[int(step[1:-1])]
-            case ast.Dict(keys=keys, values=values), step:
-                inner = [
-                    v
-                    for k, v in zip(keys, values, strict=True)
-                    if isinstance(k, ast.Constant) and f"[{k.value!r}]" == step
-                ]
-                if len(inner) != 1:
-                    break
-                node = inner[0]
-            case ast.Call(keywords=keywords), step:
-                inner = [each.value for each in keywords if each.arg == step.lstrip(".")]
-                if len(inner) != 1:
-                    break
-                node = inner[0]
-            case _:
-                break
-        steps = steps[1:]
+    while steps and (part := _parts(node).get(steps[0])) is not None:
+        node, steps = part, steps[1:]
     return node, steps
+
+
+def _parts(node: ast.expr) -> dict[str, ast.expr]:
+    match node:
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            return {f"[{number}]": each for number, each in enumerate(elements)}
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            return {f"[{key.value!r}]": value for key, value in pairs if isinstance(key, ast.Constant)}
+        case ast.Call(keywords=keywords):
+            return {f".{each.arg}": each.value for each in keywords}
+    return {}
 
 
 def follow(program: Program, file: str, node: ast.expr, steps: list[str], left: int = 10) -> tuple[ast.expr, list[str]]:
