@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ....parsers.source import Frame
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...dataflow.meaning import Does
 from ...dataflow.walks import forward
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
 from ...report.spelled import over_text
-from ..compiled import SUMS, at_most, in_hlo, on_another_target, place_in_hlo, results_of, sum_compiled_as
+from ..compiled import SUMS, at_most, in_hlo, on_another_target, place_in_hlo, results_of
 from ..equations import equal_along, equations_of
 from ..fixes.calls import function_around, imports
 from ..fixes.edits import axes_text, wrapped
@@ -26,10 +24,6 @@ UNCHANGED = Does.FORWARD | Does.RESHAPE
 """Operations with which a sum stays a sum of as many bytes."""
 
 
-_Key = tuple[int, ArrayType | None, tuple[Frame, ...]]
-"""A sum: where its collective begins in the text, and if that has several, its type and the line that it is from."""
-
-
 class _Sum(NamedTuple):
     """One of the results of an all-reduce, and the only thing that is done with it."""
 
@@ -37,11 +31,6 @@ class _Sum(NamedTuple):
     source: SourcePosition
     type: ArrayType
     use: HloUse
-
-    @property
-    def key(self) -> _Key:
-        """The same for the same sum."""
-        return self.collective.span.start, self.type, self.source.stack if self.travels else ()
 
     @property
     def is_scalar(self) -> bool:
@@ -61,15 +50,14 @@ class _Sum(NamedTuple):
 
 def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
-    needless = Counter(_of_equal_values(report))
-    alone = {start for start, _, written in needless if not written}
-    sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum" and each.span.start not in alone)
-    starts = {each.span.start: each for each in sums if each.axes}
+    sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum")
+    equal = {*_of_equal_values(report)} - {None}
+    alone = (each for each in sums if len(each.result_types) > 1 or _line(each.source) not in equal)
+    starts = {each.span.start: each for each in alone if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     summed: dict[tuple[int, int], _Sum] = {}
     for each in _sums(report, starts.values()):
-        if needless[each.key]:
-            needless[each.key] -= 1
+        if _line(each.source) in equal:
             continue
         if each.is_scalar and each.collective.origin not in WRITTEN:
             continue  # norms, as the partitioner sums them: there is no sum in the source that could be another
@@ -91,15 +79,15 @@ def check(report: Report) -> Iterator[Finding]:
         yield _of_sums(first, starts[second])
 
 
-def _of_equal_values(report: Report) -> Iterator[_Key]:
-    """The sums of what all devices hold already: one is left out, and not merged with another."""
+def _line(source: SourcePosition) -> tuple[str, int] | None:
+    return None if source.frame is None else (source.frame.file, source.frame.line)
+
+
+def _of_equal_values(report: Report) -> Iterator[tuple[str, int] | None]:
+    """The lines with sums of what all devices hold already: one is left out, and not merged with another."""
     for flow, place in equations_of(report, SUMS):
-        for number, axes in enumerate(equal_along(flow, place)):
-            compiled = sum_compiled_as(report, flow, place, number) if axes and axes == place.equation.axes else None
-            if compiled is not None and len(compiled.result_types) == 1:
-                yield compiled.span.start, None, ()
-            elif compiled is not None:
-                yield compiled.span.start, place.equation.outputs[number].type.array, flow.source(place).stack
+        if place.equation.axes in equal_along(flow, place):
+            yield _line(flow.source(place))
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:
