@@ -18,8 +18,8 @@ from ...shardings.explained import why_axes, wording_of
 from ...shardings.recorded import sharding_at
 from ...shardings.table import propagated
 from ..rule import MAX_ALTERNATIVES
-from .calls import call_at, call_to_leave_out, imports, name_of
-from .edits import Edits, together, without_call, wrapped
+from .calls import call_at, imports, name_of
+from .edits import Edits, left_out, together, wrapped
 
 CONSTRAINTS = ("with_sharding_constraint", "with_logical_constraint", "reshard", "device_put")
 
@@ -30,12 +30,12 @@ MAX_FOLLOWED = 100
 def replicated_by(report: Report, shapes: Collection[tuple[int, ...] | None]) -> Iterator[tuple[FindingPlace, Fix]]:
     """Constraints that make values of these shapes whole on each device, each with the fix of leaving it out."""
     for value in report.shardings:
-        sharding, call = value.sharding, call_to_leave_out(report.program, value.source, CONSTRAINTS)
-        if value.role != "constraint" or sharding is None or value.type.shape not in shapes or call is None:
-            continue
-        if not (*sharding.sharded, *sharding.unreduced, *sharding.manual):
+        sharding = value.sharding
+        if value.role == "constraint" and sharding is not None and value.type.shape in shapes:
+            is_whole = not (*sharding.sharded, *sharding.unreduced, *sharding.manual)
             place = FindingPlace(value.name, value.source, value.stage, value.span)
-            yield place, Fix(f"leave out {ast.unparse(call[1])}", without_call(report.program, call))
+            for fix in left_out(report.program, [value.source], CONSTRAINTS) if is_whole else ():
+                yield place, fix
 
 
 def without_constraints(report: Report, collective: Collective) -> tuple[Fix, ...]:
@@ -46,16 +46,11 @@ def without_constraints(report: Report, collective: Collective) -> tuple[Fix, ..
     whys = why_axes(report.program, axes, most=0) if axes else ()
     asked = (why.place for why in whys if isinstance(why.origin, ConstraintOrigin))
     here = (collective.source, *(each.place for each in moved[:1])) if moved or not causes else ()
-    behind = _left_out(report, _behind(report, collective, causes))
+    behind = left_out(report.program, _behind(report, collective, causes), CONSTRAINTS)
     every = together(*(fix.edits for fix in behind))
     both = [Fix("; ".join(fix.title for fix in behind), every)] if every and len(behind) > 1 else []
-    fixes = dict.fromkeys((*both, *behind, *_left_out(report, (*here, *asked))))
+    fixes = dict.fromkeys((*both, *behind, *left_out(report.program, (*here, *asked), CONSTRAINTS)))
     return tuple(islice(fixes, MAX_ALTERNATIVES))
-
-
-def _left_out(report: Report, places: Iterable[SourcePosition]) -> list[Fix]:
-    calls = dict.fromkeys(call_to_leave_out(report.program, place, CONSTRAINTS) for place in dict.fromkeys(places))
-    return [Fix(f"leave out {ast.unparse(call[1])}", without_call(report.program, call)) for call in calls if call]
 
 
 def _behind(report: Report, collective: Collective, causes: Iterable[CollectiveCause]) -> Iterator[SourcePosition]:

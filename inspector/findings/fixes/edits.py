@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import islice
 
 from ...ir.program import Program
-from ...report import Edit, SourcePosition
-from .calls import Body, Call, around, binds, call_at, imports, lines_of, nodes_of, tree_of
+from ...report import Edit, Fix, SourcePosition
+from .calls import Body, Call, around, binds, call_at, call_to_leave_out, imports, lines_of, nodes_of, tree_of
 
 Edits = tuple[Edit, ...]
 Placed = tuple[str, ast.expr]
@@ -104,6 +104,12 @@ def without_call(program: Program, call: Call | None) -> Edits:
 def without_calls(program: Program, places: Iterable[SourcePosition], functions: Collection[str]) -> Edits:
     """The calls of these functions at several places, each as its operand."""
     return together(*(without_call(program, call_at(program, place, functions)) for place in places))
+
+
+def left_out(program: Program, places: Iterable[SourcePosition], functions: Collection[str]) -> list[Fix]:
+    """The calls of these functions, or of helpers that do nothing else, each left out by itself."""
+    calls = dict.fromkeys(call_to_leave_out(program, place, functions) for place in dict.fromkeys(places))
+    return [Fix(f"leave out {ast.unparse(call[1])}", without_call(program, call)) for call in calls if call is not None]
 
 
 def with_keyword(call: Call | None, name: str, value: str) -> Edits:

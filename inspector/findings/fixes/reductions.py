@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ...ir.program import Program
 from ...report import Fix, SourcePosition
-from .calls import Call, around, call_at, call_to_leave_out, imports, name_of, of_lax
-from .edits import axes_text, instead, without_call, wrapped
+from .calls import Call, around, call_at, imports, name_of, of_lax
+from .edits import axes_text, instead, left_out, wrapped
 
 REDUCING = ("psum", "pmean", "psum_scatter")
 
@@ -16,14 +16,12 @@ REDUCING = ("psum", "pmean", "psum_scatter")
 def smaller(program: Program, place: SourcePosition, axes: tuple[str, ...]) -> Iterator[Fix]:
     """Yield a mean in the place of a sum, a sum that is left out, and the division by the number of devices."""
     call = call_at(program, place, REDUCING)
-    outer = call_to_leave_out(program, place, REDUCING)
     if call is None:
         return
     if name_of(call[1].func) == "psum":
         yield _renamed(program, call, "pmean")
-    if outer is not None and name_of(call[1].func) != "psum_scatter":
-        title = f"leave out {ast.unparse(outer[1].func)} in {ast.unparse(outer[1])}"
-        yield Fix(title, without_call(program, outer))
+    if name_of(call[1].func) != "psum_scatter":
+        yield from left_out(program, [place], REDUCING)
     size = f"{of_lax(program, call, 'axis_size')}({axes_text(axes)})"
     source = program.file(call[0])
     if any(isinstance(node, ast.Lambda) for node in around(program, call)):

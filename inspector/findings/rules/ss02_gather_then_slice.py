@@ -27,19 +27,15 @@ def check(report: Report) -> Iterator[Finding]:
         for number in range(len(place.equation.outputs)):
             block = own_block(report, flow, place, number)
             if block is not None:
-                lines.add(_line(flow.source(place)))
+                lines.add((flow.source(place).file, flow.source(place).line))
                 yield from _written(report, flow, place, number, block)
     groups: dict[tuple[object, tuple[Fix, ...]], list[UsedBlocks]] = {}
     for each in gathers_in_blocks(report):
-        if _line(each.collective.source) not in lines:
+        if (each.collective.source.file, each.collective.source.line) not in lines:
             fixes = without_constraints(report, each.collective) or advice(ADVICE)
             groups.setdefault((each.collective.axes, fixes), []).append(each)
     for (_, fixes), group in groups.items():
         yield _compiled(report, group, fixes)
-
-
-def _line(source: SourcePosition) -> tuple[str, int] | None:
-    return None if source.frame is None else (source.frame.file, source.frame.line)
 
 
 def _written(report: Report, flow: Flow, place: EquationPlace, number: int, block: OwnBlock) -> Iterator[Finding]:

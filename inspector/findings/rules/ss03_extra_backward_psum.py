@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from ...dataflow.meaning import ELEMENTWISE, STRAIGHT
@@ -23,8 +22,8 @@ from ..equations import (
     is_unchecked,
     operands_over,
 )
-from ..fixes.calls import call_at, call_to_leave_out
-from ..fixes.edits import Edits, keyword_changes, together, with_keyword, without_call
+from ..fixes.calls import call_at
+from ..fixes.edits import Edits, keyword_changes, left_out, together, with_keyword
 from ..fixes.reductions import REDUCING
 from ..rule import Rule, alternatives, finding
 
@@ -134,10 +133,7 @@ def _without(report: Report, flow: Flow, summed: EquationPlace, *, is_own: bool)
     """The sum of a custom_vjp left out; or that of the forward pass, where values say that another one is enough."""
     if not is_own and report.capture.execution is None:
         return
-    call = call_to_leave_out(report.program, flow.source(summed), REDUCING)
-    if call is not None:
-        title = f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}"
-        yield Fix(title, without_call(report.program, call))
+    yield from left_out(report.program, [flow.source(summed)], REDUCING)
 
 
 def _changes(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Edits]:

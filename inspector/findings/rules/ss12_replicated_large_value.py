@@ -10,7 +10,7 @@ from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.array_sharding import ArraySharding
 from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
 from ...units import format_bytes
-from ..fixes.results import with_result_specs
+from ..fixes.specs import with_result_specs
 from ..rule import Rule, finding
 
 MIN_COPIED_BYTES = 64 * 2**20

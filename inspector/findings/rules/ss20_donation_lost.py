@@ -12,8 +12,7 @@ from ...ir.types import jax_type
 from ...report import Finding, FindingPlace, Report, ShardedValue, SourcePosition
 from ...units import format_bytes
 from ..fixes.edits import fewer_in_keyword
-from ..fixes.results import with_result_specs
-from ..fixes.specs import has_whole_axes
+from ..fixes.specs import has_whole_axes, with_result_specs
 from ..rule import Rule, alternatives, finding
 
 MAX_LISTED = 6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Iterator, Set
@@ -19,8 +18,7 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...report.gradients import WrongGradient, wrong_gradients
 from ..equations import Flow, axis_sizes, equations_of, flow_of, is_unchecked
-from ..fixes.calls import call_to_leave_out
-from ..fixes.edits import Edits, axes_text, keyword_changes, without_call
+from ..fixes.edits import axes_text, keyword_changes, left_out
 from ..fixes.reductions import larger, smaller
 from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
 
@@ -173,17 +171,14 @@ def _fixes_after(
 
 def _fixes(report: Report, sums: list[tuple[Flow, EquationPlace]]) -> tuple[Fix, ...]:
     """Without one of the sums that were written, or with the check on."""
-    found: dict[Edits, str] = {}
-    for flow, place in sums:
-        call = call_to_leave_out(report.program, flow.source(place), ("psum",))
-        edits = without_call(report.program, call)
-        if call is not None and edits:
-            found.setdefault(edits, f"leave out {ast.unparse(call[1].func)} in {ast.unparse(call[1])}")
+    left = left_out(report.program, (flow.source(place) for flow, place in sums), ("psum",))
+    found = [fix for fix in left if fix.edits]
     files = [frame.file for flow, place in sums for frame in flow.source(place).stack]
     for edits in keyword_changes(report.program, files or [report.script or ""], CHECKS, "True"):
-        found.setdefault(edits, "turn on the check of shard_map: check_vma=True")
-    written = tuple(Fix(title, edits) for edits, title in list(found.items())[:MAX_ALTERNATIVES])
-    return written or advice("compare the sums of the backward pass with the types that check_vma=True gives")
+        found.append(Fix("turn on the check of shard_map: check_vma=True", edits))
+    return tuple(found[:MAX_ALTERNATIVES]) or advice(
+        "compare the sums of the backward pass with the types that check_vma=True gives"
+    )
 
 
 class ScaledGradient(Record, frozen=True):

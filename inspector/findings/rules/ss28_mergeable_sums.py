@@ -51,13 +51,13 @@ class _Sum(NamedTuple):
 def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
     sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum")
-    equal = {*_of_equal_values(report)} - {None}
-    alone = (each for each in sums if len(each.result_types) > 1 or _line(each.source) not in equal)
+    equal = {*_of_equal_values(report)} - {(None, None)}
+    alone = (each for each in sums if len(each.result_types) > 1 or (each.source.file, each.source.line) not in equal)
     starts = {each.span.start: each for each in alone if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     summed: dict[tuple[int, int], _Sum] = {}
     for each in _sums(report, starts.values()):
-        if _line(each.source) in equal:
+        if (each.source.file, each.source.line) in equal:
             continue
         if each.is_scalar and each.collective.origin not in WRITTEN:
             continue  # norms, as the partitioner sums them: there is no sum in the source that could be another
@@ -79,15 +79,11 @@ def check(report: Report) -> Iterator[Finding]:
         yield _of_sums(first, starts[second])
 
 
-def _line(source: SourcePosition) -> tuple[str, int] | None:
-    return None if source.frame is None else (source.frame.file, source.frame.line)
-
-
-def _of_equal_values(report: Report) -> Iterator[tuple[str, int] | None]:
+def _of_equal_values(report: Report) -> Iterator[tuple[str | None, int | None]]:
     """The lines with sums of what all devices hold already: one is left out, and not merged with another."""
     for flow, place in equations_of(report, SUMS):
         if place.equation.axes in equal_along(flow, place):
-            yield _line(flow.source(place))
+            yield flow.source(place).file, flow.source(place).line
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...dataflow.jaxpr import At, GlobalFlow, global_flow_of
 from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
-from ..fixes.results import with_result_specs
+from ..fixes.specs import with_result_specs
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, finding
 
 

@@ -8,7 +8,7 @@ from ...catalog.spellings import CONSTRAINTS
 from ...ir.name_scopes import Leaf, counterparts
 from ...report import Finding, FindingPlace, Fix, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
-from ..fixes.results import with_result_specs
+from ..fixes.specs import with_result_specs
 from ..rule import Rule, finding
 
 Pair = tuple[ShardedValue, ShardedValue]
