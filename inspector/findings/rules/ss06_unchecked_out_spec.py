@@ -28,62 +28,35 @@ def check(report: Report) -> Iterator[Finding]:
     for place in () if flow is None else flow.text.equations:
         mapped = place.equation.shard_map
         if flow is not None and mapped is not None and not mapped.checked and not flow.is_backward(place):
-            yield from _handed_on(flow, place, mapped)
-            if report.capture.progress is None and not report.capture.compared:  # nor will a run say more
-                yield from _of_own_blocks(report, flow, place, mapped)
+            yield from _of_own_blocks(report, flow, place, mapped)
 
 
 def _of_own_blocks(report: Report, flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
-    """Results made of what differs on each device, without the axes of that in the out_spec."""
+    """Results made of what differs on each device, without the axes of that in the out_spec; with a run only inputs."""
     body, sizes = dict(place.equation.bodies)["jaxpr"], dict(mapped.sizes)
+    given = dict(zip((each.name for each in flow.jaxprs[body].inputs), mapped.inputs, strict=False))
     known = infer(flow.text, "blocks").results
+    is_run = report.capture.progress is not None or bool(report.capture.compared)
     for number, (name, leaving) in enumerate(zip(flow.jaxprs[body].outputs, mapped.outputs, strict=False)):
         made, position = flow.made.get((body, name), (None, 0))
-        held = known.get(made.id, ())[position : position + 1] if made is not None else ()
-        named = {axis for axis, _ in leaving}
-        missing = [axis for axis in axes_of(join(held), "varying") if axis not in named and sizes.get(axis) != 1]
-        if made is not None and missing:
+        held = tuple(axis for axis, what in given.get(name, ()) if what == "varying")
+        if made is not None and not is_run:
+            held = axes_of(join(known.get(made.id, ())[position : position + 1]), "varying")
+        missing = [axis for axis in held if axis not in dict(leaving) and sizes.get(axis) != 1]
+        if missing:
             along, output = ", ".join(missing), output_of(report, flow, place, number)
+            what = "made of what differs, and not reduced or gathered over it" if made is not None else "an input"
             yield finding(
                 RULE,
-                flow.place(made),
+                flow.place(made or place),
                 f"{output} differs along {along}, but its out_spec omits {along}",
                 confidence="likely",
                 subject=output,
                 axes=missing,
-                related=(flow.place(place),),
-                evidence=(("result", f"made of what differs along {along}, and not reduced or gathered over it"),),
+                related=() if made is None else (flow.place(place),),
+                evidence=(("result", what),),
                 fixes=_advice(missing),
             )
-
-
-def _handed_on(flow: Flow, place: EquationPlace, mapped: ShardMap) -> Iterator[Finding]:
-    """The inputs of a shard_map that leave it as they are, with fewer axes in the out_spec than in the in_spec."""
-    body = flow.jaxprs[dict(place.equation.bodies)["jaxpr"]]
-    given = {variable.name: number for number, variable in enumerate(body.inputs)}
-    sizes = dict(mapped.sizes)
-    for number, name in enumerate(body.outputs):
-        into = given.get(name)
-        if into is None or into >= len(mapped.inputs) or number >= len(mapped.outputs):
-            continue
-        leaving = {axis for axis, _ in mapped.outputs[number]}
-        missing = [a for a, what in mapped.inputs[into] if what == "varying" and a not in leaving and sizes.get(a) != 1]
-        if missing:
-            yield _returned(flow, place, place.equation.inputs[into], tuple(missing))
-
-
-def _returned(flow: Flow, place: EquationPlace, operand: str, axes: tuple[str, ...]) -> Finding:
-    along = ", ".join(axes)
-    return finding(
-        RULE,
-        flow.place(place),
-        f"an input sharded over {along} is returned under an out_spec without {along}",
-        confidence="likely",
-        subject=operand,
-        axes=axes,
-        evidence=(("input", f"{operand}: each device along {along} has a different block of it"),),
-        fixes=_advice(axes),
-    )
 
 
 def _advice(axes: Sequence[str]) -> tuple[Fix, ...]:
