@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -170,6 +170,23 @@ def before_the_loop(program: Program, found: Call | None) -> Edits:
     line = lines_of(statement)[0]
     text = f"{name} = {ast.unparse(call)}\n{' ' * statement.col_offset}"
     return (Edit(file, line, statement.col_offset, line, statement.col_offset, text), *instead(found, name))
+
+
+def with_permutation(call: Call | None, text: str) -> Edits:
+    """Return a ppermute with other pairs; nothing where they are written elsewhere, as in a `partial`."""
+    if call is None:
+        return ()
+    file, node = call
+    given = [*node.args[2:3], *(keyword.value for keyword in node.keywords if keyword.arg == "perm")]
+    return instead((file, given[0]), text) if given and extent(node)[:2] <= extent(given[0])[:2] else ()
+
+
+def permutation_text(destinations: Sequence[int]) -> str:
+    """The pairs of a permutation of all devices as code, given where each device sends to."""
+    size, shift = len(destinations), destinations[0]
+    if all(to == (device + shift) % size for device, to in enumerate(destinations)):
+        return f"[(i, (i + {shift}) % {size}) for i in range({size})]"
+    return repr(list(enumerate(destinations)))
 
 
 def axes_text(axes: tuple[str, ...]) -> str:

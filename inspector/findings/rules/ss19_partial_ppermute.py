@@ -14,6 +14,7 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..equations import At, Flow, Use, axis_sizes, devices_along, equations_of, permutation_of
 from ..fixes.calls import call_at
+from ..fixes.edits import axes_text
 from ..rule import Rule, advice, finding
 
 
@@ -29,33 +30,31 @@ def check(report: Report) -> Iterator[Finding]:
         without = [device for device in range(devices) if device not in received]
         twice = [device for device, count in received.items() if count > 1]
         if pairs and (twice or (without and not _is_replaced(flow, place, without, sizes))):
-            yield _found(report, flow, place, pairs, without, twice)
+            yield _found(report, flow, place, pairs, (without, twice))
 
 
 def _found(
-    report: Report,
-    flow: Flow,
-    place: EquationPlace,
-    pairs: list[tuple[int, int]],
-    without: list[int],
-    twice: list[int],
+    report: Report, flow: Flow, place: EquationPlace, pairs: list[tuple[int, int]], wrong: tuple[list[int], list[int]]
 ) -> Finding:
-    axes = place.equation.axes or ()
-    along = ", ".join(axes)
+    (without, twice), axes = wrong, place.equation.axes or ()
+    along, over = ", ".join(axes), axes_text(axes)
     call = call_at(report.program, flow.source(place), functions_of("collective-permute"))
     here = "the permutation" if call is None or len(call[1].args) < 3 else ast.unparse(call[1].args[2])
-    silent = [source for source in without if source not in {source for source, _ in pairs}]
-    added = "" if twice else ", ".join(map(str, _closing(pairs, without)))
-    several = len(twice or without) > 1
-    which = f"device{'s' * several} {', '.join(map(str, twice or without))}"
-    here_is = f"lax.axis_index({axes[0]!r})" if len(axes) == 1 else f"lax.axis_index({axes!r})"
-    is_without = f"jnp.isin({here_is}, jnp.array({without}))" if several else f"{here_is} == {(without or [0])[0]}"
+    several, listed = len(twice or without) > 1, ", ".join(map(str, twice or without))
+    which = f"device{'s' * several} {listed} along {along}"
+    if twice:
+        message, fix = f"more than one pair sends to {which}", f"make each device the destination of one pair in {here}"
+    else:
+        message = f"no pair sends to {which}: {'they receive' if several else 'it receives'} zeros"
+        index = f"lax.axis_index({over})"
+        is_without = f"jnp.isin({index}, jnp.array({without}))" if several else f"{index} == {without[0]}"
+        added = ", ".join(map(str, _closing(pairs, without)))
+        fix = f"add {added} to {here}; if zeros are intended, replace them explicitly: jnp.where({is_without}, …, …)"
+    silent = [device for device in without if device not in dict(pairs)]
     return finding(
         RULE,
         flow.place(place),
-        f"more than one pair sends to {which} along {along}"
-        if twice
-        else f"no pair sends to {which} along {along}: {'they receive' if several else 'it receives'} zeros",
+        message,
         severity="error" if twice else "info",
         confidence="proved",
         axes=axes,
@@ -63,11 +62,7 @@ def _found(
             ("pairs", ", ".join(f"{source}→{target}" for source, target in pairs)),
             ("neither sends nor receives", ", ".join(map(str, silent)) or "none"),
         ),
-        fixes=advice(
-            f"make each device the destination of one pair in {here}"
-            if twice
-            else f"add {added} to {here}; if zeros are intended, replace them explicitly: jnp.where({is_without}, …, …)"
-        ),
+        fixes=advice(fix),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from ....parsers.hlo import Instruction
@@ -15,8 +15,8 @@ from ...report import Collective, Finding, Fix, Report
 from ...report.spelled import over_text
 from ..compiled import at_most, certainty, compiled_as, compiled_to, in_hlo, is_compiled, place_in_hlo, wholly_compiled
 from ..equations import At, Flow, axis_sizes, devices_along, equations_of, is_alone, permutation_of
-from ..fixes.calls import Call, call_at
-from ..fixes.edits import Edits, extent, instead, together, without_call
+from ..fixes.calls import call_at
+from ..fixes.edits import permutation_text, together, with_permutation, without_call
 from ..rule import Rule, advice, finding
 
 PERMUTATIONS = ("collective-permute", "collective-permute-start")
@@ -55,8 +55,8 @@ def _in_a_row(report: Report, flow: Flow, place: EquationPlace) -> Iterator[Find
     if is_compiled(report) and not _are_two(report, compiled):
         return
     calls = [call_at(report.program, flow.source(each), ("ppermute",)) for each in (place, ends[0])]
-    text = _permutation_text(both)
-    edits = (_with_permutation(calls[0], text), without_call(report.program, calls[1]))
+    text = permutation_text(both)
+    edits = (with_permutation(calls[0], text), without_call(report.program, calls[1]))
     is_written = all(edits) and calls[0] != calls[1]
     yield finding(
         RULE,
@@ -119,22 +119,6 @@ def _found(there: list[Collective]) -> Finding:
         fixes=advice(f"run {trips - 1} iterations, and the work of the last one after the loop"),
         saves=at_most(*there),
     )
-
-
-def _permutation_text(destinations: Sequence[int]) -> str:
-    size, shift = len(destinations), destinations[0]
-    if all(to == (device + shift) % size for device, to in enumerate(destinations)):
-        return f"[(i, (i + {shift}) % {size}) for i in range({size})]"
-    return repr(list(enumerate(destinations)))
-
-
-def _with_permutation(call: Call | None, text: str) -> Edits:
-    """Return a ppermute with other pairs; nothing where they are written elsewhere, as in a `partial`."""
-    if call is None:
-        return ()
-    file, node = call
-    given = [*node.args[2:3], *(keyword.value for keyword in node.keywords if keyword.arg == "perm")]
-    return instead((file, given[0]), text) if given and extent(node)[:2] <= extent(given[0])[:2] else ()
 
 
 RULE = Rule(

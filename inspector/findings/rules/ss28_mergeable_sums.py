@@ -51,13 +51,13 @@ class _Sum(NamedTuple):
 def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
     sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum")
-    equal = {*_of_equal_values(report)} - {(None, None)}
-    alone = (each for each in sums if len(each.result_types) > 1 or (each.source.file, each.source.line) not in equal)
+    equal = {*_of_equal_values(report)}
+    alone = (each for each in sums if len(each.result_types) > 1 or _place(each.source, each) not in equal)
     starts = {each.span.start: each for each in alone if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     summed: dict[tuple[int, int], _Sum] = {}
     for each in _sums(report, starts.values()):
-        if (each.source.file, each.source.line) in equal:
+        if _place(each.source, each.collective) in equal:
             continue
         if each.is_scalar and each.collective.origin not in WRITTEN:
             continue  # norms, as the partitioner sums them: there is no sum in the source that could be another
@@ -79,11 +79,20 @@ def check(report: Report) -> Iterator[Finding]:
         yield _of_sums(first, starts[second])
 
 
-def _of_equal_values(report: Report) -> Iterator[tuple[str | None, int | None]]:
+_Line = tuple[str | None, int | None, bool]
+"""A line, and whether it is of the backward pass."""
+
+
+def _place(source: SourcePosition, collective: Collective) -> _Line:
+    return source.file, source.line, collective.direction == "backward"
+
+
+def _of_equal_values(report: Report) -> Iterator[_Line]:
     """The lines with sums of what all devices hold already: one is left out, and not merged with another."""
     for flow, place in equations_of(report, SUMS):
-        if place.equation.axes in equal_along(flow, place):
-            yield flow.source(place).file, flow.source(place).line
+        source = flow.source(place)
+        if place.equation.axes in equal_along(flow, place) and source.frame is not None:
+            yield source.file, source.line, flow.is_backward(place)
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:
