@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..communication.axis_use import argument_kinds
-from ..findings.rules import rule_of
+from ..findings.rules import OF_ID, rule_of
 from ..ir.types import ArrayType, jax_type
 from ..report import Experiment, Finding, Measured, Report, State
 from ..units import format_bytes
@@ -100,8 +100,8 @@ def judged(report: Report, before: Side, after: Side, numbers: Comparison, found
 
 def may_help(before: Side, after: Side) -> bool:
     """Return whether the verdict on a change could be that it helps, of any finding and whatever its results are."""
-    fewer = [rule_named(rule) for rule, count in before.rules.items() if after.rules[rule] < count]
-    is_gone = any(rule is not None and (rule.severity == "error" or rule.is_observation) for rule in fewer)
+    fewer = [OF_ID[rule] for rule, count in before.rules.items() if after.rules[rule] < count]
+    is_gone = any(rule.severity == "error" or rule.is_observation for rule in fewer)
     was, now = before.cost, after.cost
     pairs = (now.bytes, was.bytes), (now.work, was.work), (now.flops, was.flops), (now.seconds, was.seconds)
     is_less = any(is_more(*pair) for pair in pairs) or is_more(now.memory, was.memory, LEAST_MEMORY)

@@ -100,20 +100,6 @@ def is_unchecked(flow: Flow, place: EquationPlace) -> bool:
     return place.id in infer(flow.text, "values").unchecked
 
 
-def divides(use: Use, divisor: int) -> bool:
-    """Return whether a value is divided by a number, or multiplied by its inverse."""
-    equation = use.place.equation
-    other = literal_in(equation.inputs[1 - use.position]) if equation.primitive in ("div", "mul") else None
-    try:
-        number = None if other is None else float(other)
-    except ValueError:  # what is no number, or one that newer JAX prints with its type
-        return False
-    is_quotient = equation.primitive == "div" and use.position == 0 and number == divisor
-    return is_quotient or (
-        equation.primitive == "mul" and number is not None and math.isclose(number * divisor, 1, rel_tol=1e-6)
-    )
-
-
 def is_constant(flow: Flow, start: At) -> bool:
     """Return whether a value is computed from literals and devices' indices only: it counts."""
     known = _constants(flow.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...dataflow.jaxpr import divides
 from ...dataflow.meaning import ELEMENTWISE, STRAIGHT
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
@@ -15,7 +16,6 @@ from ..equations import (
     Flow,
     axis_sizes,
     devices_along,
-    divides,
     equal_along,
     equations_of,
     is_constant,
@@ -179,7 +179,7 @@ def _is_divided(flow: Flow, place: EquationPlace, number: int, size: int) -> boo
     reach = forward(flow, [result], ~STRAIGHT, carried=True, limit=MAX_STEPS)
     if len(reach.values) >= MAX_STEPS:
         return True  # not known
-    return any(divides(use, size) and not flow.is_backward(use.place) for use in reach.steps)
+    return any(divides(use.place, use.position, size) and not flow.is_backward(use.place) for use in reach.steps)
 
 
 RULE = Rule(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from ....parsers.record import Record
 from ...catalog.spellings import functions_of
+from ...dataflow.jaxpr import divides
 from ...dataflow.meaning import STRAIGHT
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
@@ -24,7 +25,6 @@ from ..equations import (
     Flow,
     axis_sizes,
     devices_along,
-    divides,
     equal_along,
     equations_of,
     is_constant,
@@ -62,7 +62,8 @@ def check(report: Report) -> Iterator[Finding]:
             call = call_at(report.program, flow.source(place), functions_of("all-gather"))
             operand = operand_text(call, place.equation.inputs[number])
             fix = f"use {operand} itself, repeated by jnp.broadcast_to or jnp.tile where its copies are intended"
-            gathered = _Reduced(flow.source(place), axes, "warning", "gathering it gives copies of it", advice(fix))
+            effect = "gathering it gives copies of it"
+            gathered = _Reduced(flow.source(place), axes, "warning", effect=effect, fixes=advice(fix))
             yield _found(gathered, [(flow, place, number)], [compiled])
 
 
@@ -145,12 +146,12 @@ def _reduced(
     effect = f"its sum is {count} times the value" if is_sum else "reducing it changes nothing"
     if is_written:
         effect = f"its sum divided by {count} is the value itself"
-    return _Reduced(flow.source(place), axes, "error" if is_sum else "warning", effect, fixes)
+    return _Reduced(flow.source(place), axes, "error" if is_sum else "warning", effect=effect, fixes=fixes)
 
 
 def _is_divided(flow: Flow, value: At, divisor: int) -> bool:
     reach = forward(flow, [value], STRAIGHT)
-    return reach.is_all and all(divides(use, divisor) for use in reach.ends)
+    return reach.is_all and all(divides(use.place, use.position, divisor) for use in reach.ends)
 
 
 def _fixes(report: Report, flow: Flow, place: EquationPlace, number: int, fix: Fix, count: str) -> Iterator[Fix]:

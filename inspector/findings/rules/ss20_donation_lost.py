@@ -135,7 +135,7 @@ def _lost(
         "their results reuse that of others",
         f"{same.path} has its type, but reuses another argument's memory",
         f"donate only as many arguments of type {argument.type} as there are results of that type",
-        len(competing) <= len(returned),
+        is_lost=len(competing) <= len(returned),
     )
 
 
