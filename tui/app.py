@@ -46,10 +46,10 @@ def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
 def show_live(
     begun: CaptureHandle, policy: Policy, improve: Callable[..., Report], *, watch: bool = False
 ) -> tuple[Capture, Report | None]:
-    """Show a capture as it grows, until the user leaves; that ends the capture too. Gives what there is of it.
+    """Show a capture as it grows, until the user leaves; that ends the capture too.
 
-    `improve` makes a better report of one and its request, the last of which is given too. With `watch` it is captured
-    again whenever a file of it is saved.
+    Returns what there is of it, and its last report by `improve`, which makes a better one of a report and a request.
+    With `watch` it is captured again whenever a file of it is saved.
     """
     feed = Feed(begun.captures, begun.cancellation.cancel)
     loop = EditLoop(begun.request, watch)

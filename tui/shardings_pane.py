@@ -102,11 +102,10 @@ class ShardingsPane(Vertical):
     def watch_report(self, before: Report | None, report: Report | None) -> None:
         if report is not None:
             # What was read of the same text stays until it has been read again.
-            is_same = before is not None and _alike(before, report)
-            others = self._values[len(before.shardings) :] if before is not None and is_same else ()
+            others = self._values[len(before.shardings) :] if before and _alike(before, report, "sdy") else ()
             self._values = (*report.shardings, *others)
             self._reads_steps, self._met = False, None
-            if self._steps is not None and not is_same:
+            if self._steps is not None and not (before and _alike(before, report, "sdy", "hlo-before")):
                 self._steps = None
                 self.choice = replace(self.choice, step=None)
             self._fill()
@@ -205,5 +204,6 @@ class ShardingsPane(Vertical):
         )
 
 
-def _alike(before: Report, after: Report) -> bool:
-    return before.program.stage("sdy") is after.program.stage("sdy") is not None
+def _alike(before: Report, after: Report, *stages: str) -> bool:
+    is_read = after.program.stage(stages[0]) is not None
+    return is_read and all(before.program.stage(name) is after.program.stage(name) for name in stages)

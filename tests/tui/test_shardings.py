@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import first_look, inspect
 from shardscope.inspector.report import ShardedValue
 from shardscope.inspector.selection.selection import linked
@@ -81,7 +84,7 @@ async def test_the_drawing_and_the_tree(sample: SampleCapture, opened: Opened) -
     async with opened(sample("predict:predict")) as driver:
         await shown(driver)
         await driver.press("down", "down")
-        await driver.until(lambda: isinstance(driver.screen.selected, ShardedValue) and "w2" in details(driver))
+        await driver.until(lambda: "w2" in details(driver) and "model on dim 0" in details(driver))
         text = details(driver)
         assert "│ 0 2 4 6 │  dim 0: 256/2" in text
         assert "│ 1 3 5 7 │" in text
@@ -120,6 +123,24 @@ async def test_the_replay(sample: SampleCapture, opened: Opened) -> None:
         assert column(driver, 4)[4] == "P('data', None)"
         await driver.press("equals_sign")
         assert column(driver, 4)[2] == "P('model', None)"
+
+
+async def test_the_replay_stays_while_the_texts_do(sample: SampleCapture, opened: Opened) -> None:
+    """Another report of the same texts keeps the step; what goes into the partitioner changes where axes came from."""
+    async with opened(sample("predict:predict")) as driver:
+        await shown(driver)
+        await driver.press("comma")
+        await driver.until(lambda: "after step 4 of 5" in driver.text)
+        pane = driver.screen.query_one(ShardingsPane)
+        assert pane.report is not None
+        program = pane.report.program
+        pane.report = replace(pane.report, findings=())
+        await driver.until(lambda: "after step 4 of 5" in driver.text)
+        assert pane.choice.step == 4
+        stages = tuple(each for each in program.capture.stages if each.name != "hlo-before")
+        pane.report = replace(pane.report, program=Program(replace(program.capture, stages=stages), program.stages))
+        await driver.until(lambda: "step through propagation" in driver.text)
+        assert pane.choice.step is None
 
 
 async def test_what_a_collective_is_there_for(sample: SampleCapture, opened: Opened) -> None:
