@@ -21,6 +21,9 @@ MIN_MEMORY_SHARE = 1 / 128
 
 ROLES = ("argument", "output")
 
+Cut = tuple[AxisRef, int, ArraySharding]
+"""An axis that might cut a value further, the dimension that it divides, and the sharding with it."""
+
 
 def check(report: Report) -> Iterator[Finding]:
     """Each large argument and output that some axis of the mesh could cut and does not, worst first."""
@@ -36,8 +39,7 @@ def check(report: Report) -> Iterator[Finding]:
             yield _found(report, value, cuts, capacity)
 
 
-def _cuts(value: ShardedValue) -> Iterator[tuple[AxisRef, int, ArraySharding]]:
-    """The axes that might cut the value further, each with the dimension that it divides, and what it would be then."""
+def _cuts(value: ShardedValue) -> Iterator[Cut]:
     sharding, shape = value.sharding, value.type.shape
     if sharding is None or shape is None:
         return
@@ -53,12 +55,7 @@ def _cuts(value: ShardedValue) -> Iterator[tuple[AxisRef, int, ArraySharding]]:
             yield AxisRef(name), dim, ArraySharding(sharding.mesh, tuple(cut), (), sharding.unreduced, sharding.manual)
 
 
-def _found(
-    report: Report,
-    value: ShardedValue,
-    cuts: tuple[tuple[AxisRef, int, ArraySharding], ...],
-    capacity: int | None,
-) -> Finding:
+def _found(report: Report, value: ShardedValue, cuts: tuple[Cut, ...], capacity: int | None) -> Finding:
     assert value.sharding is not None
     copies, replicated = value.sharding.copies, value.replicated_bytes or 0
     size = replicated * copies // (copies - 1)
@@ -66,30 +63,24 @@ def _found(
     evidence = [("copies", f"{format_bytes(replicated)} of {value.type} on each device")]
     evidence += [("sharding", f"{value.spec}: {value.local_type} on each device, {format_bytes(size)}")]
     for axis, dim, _ in cuts:
-        saved = size - size // sizes[axis.name]
-        evidence.append(
-            (f"along {axis.name}", f"dimension {dim} in {sizes[axis.name]} parts saves {format_bytes(saved)}")
-        )
+        parts, saved = sizes[axis.name], format_bytes(size - size // sizes[axis.name])
+        evidence.append((f"along {axis.name}", f"dimension {dim} in {parts} parts saves {saved}"))
     if capacity is not None:
         evidence.append(("of a device", f"{100 * size / capacity:.1f}% of {format_bytes(capacity)}"))
     best = max(cuts, key=lambda cut: sizes[cut[0].name])
     names = tuple(axis.name for axis, _, _ in cuts)
-    least = math.prod(sizes[name] for name in names)
+    ways = math.prod(sizes[name] for name in names)
+    fix = f"shard {value.name} as {best[2]}, and gather it where it is used"
+    edits = with_result_specs(report, {value.name: best[2]}) if value.role == "output" else ()
     return finding(
         RULE,
         FindingPlace(value.name, value.source, value.stage, value.span),
-        f"{value.name} is replicated on {copies} devices: {', '.join(names)} could shard it {least} ways",
+        f"{value.name} is replicated on {copies} devices: {', '.join(names)} could shard it {ways} ways",
         confidence="possible",
         subject=value.name,
         axes=names,
         evidence=evidence,
-        fixes=(
-            Fix(
-                f"shard {value.name} as {best[2]}, and gather it where it is used; keep the copies if memory"
-                " allows and it is used throughout",
-                with_result_specs(report, {value.name: best[2]}) if value.role == "output" else (),
-            ),
-        ),
+        fixes=(Fix(f"{fix}; keep the copies if memory allows and it is used throughout", edits),),
     )
 
 
