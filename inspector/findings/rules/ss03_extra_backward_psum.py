@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...dataflow.jaxpr import divides
-from ...dataflow.meaning import ELEMENTWISE, STRAIGHT
+from ...dataflow.meaning import ELEMENTWISE, SAME, STRAIGHT, meaning_of
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
@@ -26,12 +26,6 @@ from ..fixes.calls import call_at
 from ..fixes.edits import Edits, keyword_changes, left_out, together, with_keyword
 from ..fixes.reductions import REDUCING
 from ..rule import Rule, alternatives, finding
-
-RESHAPED = ("convert_element_type", "transpose", "reshape", "squeeze", "expand_dims", "copy", "copy_p")
-"""Primitives that leave what is summed as it is."""
-
-MAX_BACK = 40
-"""Equations that are followed back from a sum."""
 
 ADVICE = {
     "psum": "use shard_map(…, check_vma=True): a psum of an invariant cotangent then transposes to no collective",
@@ -94,21 +88,14 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, axes: 
 
 def _sum_of_custom_vjp(flow: Flow, place: EquationPlace, number: int, axes: tuple[str, ...]) -> EquationPlace | None:
     """The psum in the backward function of a custom_vjp whose result is summed here over the same axes."""
-    value: At | None = At(place.jaxpr, place.equation.inputs[number])
-    for _ in range(MAX_BACK):
-        made = None if value is None else flow.made.get((value.jaxpr, value.name))
-        if value is None or made is None:
-            return None
-        inner, position = made
-        body = flow.body(inner)
-        if body is not None:
-            value = At(body, flow.jaxprs[body].outputs[position], (*value.calls, inner))
-        elif inner.equation.primitive in RESHAPED:
-            value = At(inner.jaxpr, inner.equation.inputs[0], value.calls)
-        else:
-            is_own = inner.equation.in_custom_vjp and inner.equation.primitive in ("psum", "psum_invariant")
-            return inner if is_own and set(axes) <= set(inner.equation.axes or ()) else None
-    return None
+
+    def is_end(each: EquationPlace) -> bool:
+        return flow.body(each) is None and meaning_of(each.equation.primitive).does not in SAME
+
+    made = list(filter(is_end, flow.makers(At(place.jaxpr, place.equation.inputs[number]), is_end)))
+    own = made[0].equation if len(made) == 1 else None
+    is_own = own is not None and own.in_custom_vjp and own.primitive in ("psum", "psum_invariant")
+    return made[0] if own is not None and is_own and set(axes) <= set(own.axes or ()) else None
 
 
 def _again(report: Report, flow: Flow, place: EquationPlace, own: EquationPlace, axes: tuple[str, ...]) -> str | None:
