@@ -26,6 +26,8 @@ GATHERS = primitives_of("all-gather")
 
 SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 
+REDUCTIONS = primitives_of("all-reduce", "reduce-scatter")
+
 SCATTERS = ("reduce_scatter",)
 """Primitives of which each device gets a block of the sum."""
 

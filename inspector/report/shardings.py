@@ -263,6 +263,11 @@ class CollectiveCause(Record, frozen=True):
         return str(self.operation) if isinstance(self.operation, NamedOperation) else ""
 
     @property
+    def is_lookup(self) -> bool:
+        """True if the operation reads or writes elements at indices."""
+        return self.primitive.startswith(("gather", "scatter"))
+
+    @property
     def is_contraction(self) -> bool:
         """True if the operation is a matrix multiplication or a convolution."""
         return self.primitive in {"dot_general", "conv_general_dilated", "ragged_dot"}

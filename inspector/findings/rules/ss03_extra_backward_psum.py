@@ -94,7 +94,7 @@ def _sum_of_custom_vjp(flow: Flow, place: EquationPlace, number: int, axes: tupl
 
     made = list(filter(is_end, flow.makers(At(place.jaxpr, place.equation.inputs[number]), is_end)))
     own = made[0].equation if len(made) == 1 else None
-    is_own = own is not None and own.in_custom_vjp and own.primitive in ("psum", "psum_invariant")
+    is_own = own is not None and own.in_custom_vjp and own.primitive in SUMS
     return made[0] if own is not None and is_own and set(axes) <= set(own.axes or ()) else None
 
 

@@ -13,6 +13,7 @@ from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report, Severity, SourcePosition
 from ..compiled import (
     GATHERS,
+    REDUCTIONS,
     SCATTERS,
     SUMS,
     at_most,
@@ -38,18 +39,12 @@ from ..rule import Rule, advice, finding
 MAX_OPERANDS = 6
 """Operands that are named."""
 
-EXTREMES = ("pmax", "pmin", "pmax_invariant", "pmin_invariant")
-
 
 def check(report: Report) -> Iterator[Finding]:
     """Each reduction of the forward pass with an operand that is the same along some of its axes."""
-    found = list(_equal(report, (*SUMS, *SCATTERS, *EXTREMES)))
+    found = list(_equal(report, REDUCTIONS))
     equal = {place.id for _, place, _, _ in found}
-    others = {
-        place.equation.stack[:1]
-        for _, place in equations_of(report, (*SUMS, *SCATTERS, *EXTREMES))
-        if place.id not in equal
-    }
+    others = {place.equation.stack[:1] for _, place in equations_of(report, REDUCTIONS) if place.id not in equal}
     alike: dict[_Reduced, list[tuple[Flow, EquationPlace, int]]] = {}
     for flow, place, number, axes in found:
         reduced = _reduced(report, flow, place, number, axes, place.equation.stack[:1] in others)

@@ -13,8 +13,6 @@ from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report
 from ..compiled import at_most, compiled_to, dimension_of, moved_by_the_partitioner, platform_of
 from ..rule import Rule, advice, finding
 
-LOOKUPS = ("gather", "scatter", "scatter-add")
-
 IDIOMS = {
     "reduce_window_sum": "in a shard_map, jnp.cumsum each shard, then add the totals of the shards before it, from an"
     " all_gather of the last rows",
@@ -43,7 +41,7 @@ def check(report: Report) -> Iterator[Finding]:
         if collective.kind != "all-gather":
             continue
         known = cause.primitive in IDIOMS
-        is_lookup = cause.primitive in LOOKUPS  # where only what is looked up is meant, by rows, and not where to look
+        is_lookup = cause.is_lookup  # where only what is looked up is meant, by rows, and not where to look
         crosses = cause.effect == "move" or (cause.effect in ("reshard", "own") and known and not is_lookup)
         moved = [type for type in collective.operand_types if type.elements == cause.elements]
         is_whole = cause.moved is not None and cause.moved.is_operand and moved

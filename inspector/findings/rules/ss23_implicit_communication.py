@@ -93,20 +93,16 @@ def _found(group: list[Inserted], lookups: tuple[Fix, ...]) -> Finding:
         )
         or (("operation", "not known"),),
         related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
-        fixes=lookups if any(map(_is_lookup, known)) else (),
+        fixes=lookups if any(each.is_lookup for each in known) else (),
     )
 
 
 def _fixes(report: Report, causes: Iterable[CollectiveCause]) -> tuple[Fix, ...]:
     """All lookups by `vmap`, for what some of them communicate; or one of them."""
-    places = dict.fromkeys(each.place for each in causes if _is_lookup(each))
+    places = dict.fromkeys(each.place for each in causes if each.is_lookup)
     edits = dict.fromkeys(found for place in places for found in vmapped_lookups(report.program, place) if found)
     every = together(*edits)
     return alternatives("look up in each element of the batch by itself, with vmap", (every, *edits)) if every else ()
-
-
-def _is_lookup(cause: CollectiveCause) -> bool:
-    return cause.primitive.startswith(("gather", "scatter"))
 
 
 def _is_gathered(cause: CollectiveCause, collective: Collective) -> bool:

@@ -17,12 +17,13 @@ from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...report.gradients import WrongGradient, wrong_gradients
+from ..compiled import SCATTERS, SUMS
 from ..equations import Flow, axis_sizes, equations_of, flow_of, is_unchecked
 from ..fixes.edits import axes_text, keyword_changes, left_out
 from ..fixes.reductions import larger, smaller
 from ..rule import MAX_ALTERNATIVES, Rule, advice, finding
 
-SUMMING = ("psum", "psum_invariant", "reduce_scatter")
+SUMMING = (*SUMS, *SCATTERS)
 """Primitives of which one too many, or too few, makes a gradient wrong by the number of devices."""
 
 CHECKS = ("check_vma", "check_rep")

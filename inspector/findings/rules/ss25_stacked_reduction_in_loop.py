@@ -12,20 +12,19 @@ from ...units import plural
 from ..compiled import at_most, on_another_target, place_in_hlo, wholly_compiled
 from ..rule import Rule, advice, finding
 
-REDUCTIONS = ("all-reduce", "all-reduce-start")
-
 MAX_BYTES = 1 << 16
 
 
 def check(report: Report) -> Iterator[Finding]:
     """For each loop and line, the all-reduces of which the results are stacked, if they run in the loop."""
     for loop in loops_of(report.program):
-        stacked = [each for each in loop.collectives if each.opcode in REDUCTIONS and loop.stacked(each) is not None]
+        stacked = [each for each in loop.collectives if loop.stacked(each) is not None]
         groups: dict[tuple[object, ...], list[Collective]] = {}
         for each in wholly_compiled(report, stacked):
             # Large ones take their time wherever they are, and overlap with work in the loop.
             is_small = (each.bytes_in or 0) <= report.thresholds.get(RULE.id, MAX_BYTES)
-            if each.loops and each.executions != 1 and is_small and each.direction != "backward":
+            is_in_loop = bool(each.loops) and each.executions != 1 and each.direction != "backward"
+            if each.kind == "all-reduce" and is_small and is_in_loop:
                 groups.setdefault((each.axes, each.source.file, each.source.line), []).append(each)
         for group in groups.values():
             yield _found(report, group)

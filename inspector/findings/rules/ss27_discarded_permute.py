@@ -19,8 +19,6 @@ from ..fixes.calls import call_at
 from ..fixes.edits import permutation_text, together, with_permutation, without_call
 from ..rule import Rule, advice, finding
 
-PERMUTATIONS = ("collective-permute", "collective-permute-start")
-
 MAX_TRIPS = 64
 """Iterations of which the last one's permutation is worth a finding."""
 
@@ -28,7 +26,7 @@ MAX_TRIPS = 64
 def check(report: Report) -> Iterator[Finding]:
     """Yield the permutations of what loops carry where nothing uses that at the end, and those in a row."""
     for loop in loops_of(report.program):
-        wasted = [each for each in loop.collectives if each.opcode in PERMUTATIONS and _is_wasted(loop, each)]
+        wasted = [each for each in loop.collectives if _is_wasted(loop, each)]
         there = [each for each in wholly_compiled(report, wasted) if each.loops and each.kind == "collective-permute"]
         trips = {each.executions for each in there}
         if len(trips) == 1 and 1 < (trips.pop() or 0) <= MAX_TRIPS:

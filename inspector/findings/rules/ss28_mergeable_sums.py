@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
-from ...dataflow.meaning import Does
+from ...dataflow.meaning import Does, does
 from ...dataflow.walks import forward
 from ...ir.types import ArrayType
 from ...report import WRITTEN, Collective, Finding, FindingPlace, Fix, Report, SourcePosition
@@ -65,7 +65,7 @@ def check(report: Report) -> Iterator[Finding]:
         calls = tuple(call.span.start for call in each.use.value.calls)
         other = added.setdefault((user.span.start, calls, frozenset(map(frozenset, each.collective.groups))), each)
         is_free = other.collective is each.collective and each.is_scalar and each.travels
-        is_added = user.opcode in ("add", "subtract") and other.use.position != each.use.position
+        is_added = does(user.opcode) is Does.ADD and other.use.position != each.use.position
         if is_added and not is_free:
             yield _of_two(report, other, each)
         again = starts.get(user.span.start)

@@ -15,6 +15,7 @@ from ...correspondence.numbers import equations_by_number, tags_in
 from ...correspondence.rows import rows_by_tag
 from ...cost.places import machine_of
 from ...cost.products import Product, products_of
+from ...dataflow.meaning import Does, does
 from ...ir.types import array_type
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
 from ...shardings.recorded import sharding_at
@@ -32,9 +33,6 @@ MIN_REPEATED_FLOPS = 1 << 20
 
 MIN_SHARE = 0.1
 """Minimum share of all matrix product operations in one run."""
-
-
-PRODUCTS = frozenset(("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"))
 
 
 class _Product(NamedTuple):
@@ -151,7 +149,7 @@ def unused_axes(report: Report, products: Sequence[Product]) -> Iterator[tuple[P
     for product in products:
         tags = [tag for tag in tags_in(compiled, product.instruction.span) if rows.get(tag)]
         row = rows[tags[0]][0] if tags else None
-        if row is None or flow.rows[row].name not in PRODUCTS:
+        if row is None or does(flow.rows[row].name) is not Does.CONTRACT:
             continue
         nodes = [node for node in (*flow.operands(row), *flow.results(row)) if node is not None]
         shardings = [each for node in nodes if (each := sharding_at(flow, node)) is not None]

@@ -10,7 +10,7 @@ from ...dataflow.meaning import ELEMENTWISE, Does
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report
-from ..compiled import SCATTERS, SUMS, at_most, sum_compiled_as
+from ..compiled import REDUCTIONS, SCATTERS, at_most, sum_compiled_as
 from ..equations import At, Flow, Use, axis_sizes, equations_of, flow_of, operands_over
 from ..fixes.calls import Call, call_to_leave_out, name_of, of_lax, operand_text
 from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call
@@ -19,8 +19,6 @@ from ..rule import Rule, finding
 
 MAX_SCATTERS = 4
 """Reduce-scatters that a finding points at."""
-
-REDUCTIONS = (*SUMS, *SCATTERS, "pmax", "pmin", "pmax_invariant", "pmin_invariant")
 
 
 class _Mixed(NamedTuple):
