@@ -14,6 +14,7 @@ from ..capture.model import PHASES, Capture, Execution
 from ..capture.protocol.request import Request
 from ..capture.scratch import Scratch
 from ..capture.spawn import last_capture
+from ..findings.fixes.calls import has_keyword
 from ..findings.fixes.edits import Edits, overlap
 from ..findings.rules import rule_of
 from ..findings.settled import settled
@@ -23,13 +24,13 @@ from ..report.policy import EVERYTHING, Policy
 from ..values.distances import ROUNDING
 from .edited import captured_with, devices_of
 from .elsewhere import elsewhere
-from .measured import measured
+from .measured import measured, received_next
 from .pricing import Prices, prices
 from .rewrites import rewrites
 from .suspects import RULE, obstacle, with_suspects
 from .switches import draws_others
 from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
-from .verdict import Side, judged, may_help
+from .verdict import Side, is_more, judged, may_help
 from .written import with_true_title
 
 MIN_SECONDS, MAX_SECONDS = 2.0, 20.0
@@ -205,12 +206,15 @@ class Lab:
         ]
         fixes.sort(key=lambda each: _saving(each[0]), reverse=True)
         taken: Edits = ()
+        standing: set[Edits] = set()
         best: Experiment | None = None
         titles: list[str] = []
         changed = list(found)
         for fix, number, position in fixes:
-            if best is None or fix.edits == taken:
+            if best is None:
                 taken, best, titles = fix.edits, fix.experiment, [fix.title]
+                standing.add(fix.edits)
+            if fix.edits in standing:
                 continue
             rule = rule_of(found[number])
             if rule.is_observation and rule.saves == "memory":
@@ -220,6 +224,7 @@ class Lab:
             if outcome is not None and outcome.helps and _saving_of(outcome) > _saving_of(best):
                 taken, best = both, outcome
                 titles.append(fix.title)
+                standing.add(fix.edits)
                 continue
             why = "a better change is at the same place"
             if outcome is not None:
@@ -269,6 +274,8 @@ class Lab:
         unchanged = None if is_other else self._before.capture.execution
         numbers = compared(unchanged, changed.execution, _rounding(found), lambda: self._nudged)
         done = _Tried(Side.of(after, measured(after)), numbers)
+        if done.after.cost.later > self._side.cost.later and self._may_help_next(done.after):
+            done = self._in_the_next_step(request, edits, after, done)
         is_compared = is_other or numbers.values != "not compared" or not self._is_small_and_elsewhere
         if is_compared or not self._judged(done, found).helps:
             return done
@@ -277,6 +284,20 @@ class Lab:
     def _may_help(self, compiled: Capture) -> bool:
         after = inspect(compiled, self._policy)
         return may_help(self._side, Side.of(after, measured(after)))
+
+    def _may_help_next(self, after: Side) -> bool:
+        """Return whether a step takes its arguments as they come, and sends less for it."""
+        is_taken_so = not has_keyword(self._report.program, "in_shardings")
+        return is_taken_so and is_more(after.cost.bytes, self._side.cost.bytes)
+
+    def _in_the_next_step(self, request: Request, edits: Edits, after: Report, done: _Tried) -> _Tried:
+        """The same of the next step, the arguments of which are the results of this one, sharded as those are."""
+        given = replace(request, shardings=received_next(after), live=False)
+        changed = captured_with(self._report.program, given, edits)
+        if changed is None or changed.failure is not None:
+            return done
+        later = inspect(changed, self._policy)
+        return done._replace(after=Side.of(later, measured(later)))
 
     @cached_property
     def _side(self) -> Side:
@@ -365,13 +386,10 @@ def _helps(found: Finding) -> bool:
     return any(fix.helps for fix in found.fixes)
 
 
-def _saving(fix: Fix) -> tuple[float, float, int]:
+def _saving(fix: Fix) -> tuple[float, float]:
     return _saving_of(fix.experiment)
 
 
-def _saving_of(done: Experiment | None) -> tuple[float, float, int]:
-    """The sorting key of savings: time on the target, then bytes and operations, then memory."""
-    if done is None:
-        return (0.0, 0.0, 0)
-    memory = (done.before.memory or 0) - (done.after.memory or 0)
-    return (done.seconds_saved or 0.0, done.work_saved, memory)
+def _saving_of(done: Experiment | None) -> tuple[float, float]:
+    """The sorting key of savings: time on the target, then bytes, operations and memory."""
+    return (0.0, 0.0) if done is None else (done.seconds_saved or 0.0, done.worth)

@@ -48,11 +48,21 @@ def later(report: Report) -> Iterator[int]:
     State goes round: a result that is left sharded in another way than the argument that it becomes is resharded by the
     next step, which a measurement of one step does not see.
     """
-    arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
-    for result, argument in tied([each for each in report.shardings if each.role == "output"], arguments):
+    for result, argument in _tied_in(report):
         if result.sharding is not None and argument.sharding is not None and argument.local_type is not None:
             share = _moved_share(result.sharding, argument.sharding)
             yield int((argument.local_type.bytes or 0) * share)
+
+
+def received_next(report: Report) -> tuple[tuple[str, str], ...]:
+    """Return the paths of arguments that the next step gets sharded in another way, with their specs then."""
+    pairs = ((argument.name, argument.spec, result.spec) for result, argument in _tied_in(report))
+    return tuple((name, spec) for name, now, spec in pairs if spec is not None and spec != now)
+
+
+def _tied_in(report: Report) -> Iterator[tuple[ShardedValue, ShardedValue]]:
+    arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
+    return tied([each for each in report.shardings if each.role == "output"], arguments)
 
 
 def tied(

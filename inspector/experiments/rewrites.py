@@ -18,6 +18,7 @@ from ..report import Finding, Fix, Report, SourcePosition
 from ..units import format_bytes
 from .donations import donated
 from .dropped_axes import dropped
+from .logical_names import renamed
 from .switches import switched
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
@@ -33,6 +34,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
     yield from _sent_twice(report)
     yield from _cast_late(report)
     yield from dropped(report)
+    yield from renamed(report)
     yield from switched(report)
 
 

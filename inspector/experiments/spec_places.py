@@ -17,6 +17,7 @@ from ..report import Edit
 from .pricing import PricedChange
 
 NAME = re.compile(r"[A-Za-z_]\w*")
+_SUFFIX = re.compile(r"_(p?specs?|shardings?)$")
 
 Rule = tuple[ast.expr, str, ast.expr]
 """A rule of a table: where it begins, its pattern or name, and what it chooses."""
@@ -32,13 +33,14 @@ def in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edi
     for file in user_files(program):
         helpers = spec_helpers(program, file)
         for node in nodes_of(program, file):
-            rules = list(_rules(node))
+            rules = list(rules_in(node))
             if len(rules) > 1:
                 yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
                 yield from _other_axes(file, rules, changes[0])
 
 
-def _rules(node: ast.AST) -> Iterator[Rule]:
+def rules_in(node: ast.AST) -> Iterator[Rule]:
+    """The rules that a list or a dict is of; none of another expression."""
     match node:
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             for each in elements:
@@ -90,7 +92,9 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     for file in user_files(program):
         helpers = spec_helpers(program, file)
         keys = {
-            spec: {name, *uses.get(name, ())} for uses in (_uses(program, file),) for spec, name in _keys(program, file)
+            spec: {name, _SUFFIX.sub("", name), *uses.get(name, ())}
+            for uses in (_uses(program, file),)
+            for spec, name in _keys(program, file)
         }
         for node in nodes_of(program, file):
             if not isinstance(node, ast.Call) or name_of(node.func) not in helpers or not is_constant(node):

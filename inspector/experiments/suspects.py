@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...parsers.source import Frame
+from ..findings.fixes.edits import Edits
 from ..findings.rules import rule_of, suspect
 from ..report import Edit, Finding, Fix, Report, SourcePosition
 from ..report.position import is_installed
@@ -93,13 +94,16 @@ def _position(found: Finding) -> tuple[str, int, int] | None:
 def _suspects(report: Report, priced: Prices) -> Iterator[tuple[PricedCandidate, list[Fix]]]:
     """Yield each of the cheapest candidates that an edit can express, and one that none can, with ways to write it."""
     counts: Counter[int] = Counter()
+    known: set[Edits] = set()
     ideas = tried = 0
     for each in priced.candidates:
         key = round(each.price)
         if counts[key] >= MAX_OF_ONE_PRICE or tried >= MAX_TRIED:
             continue
-        fixes = [fix for fix in fixes_of(report, each) if not (fix.edits and obstacle(report, fix.edits))]
-        is_idea = not any(fix.edits for fix in fixes)
+        found = [fix for fix in fixes_of(report, each) if not (fix.edits and obstacle(report, fix.edits))]
+        fixes = [fix for fix in found if fix.edits not in known]
+        known.update(fix.edits for fix in fixes if fix.edits)
+        is_idea = not any(fix.edits for fix in found)
         if not fixes or (is_idea and ideas >= MAX_IDEAS):
             continue
         ideas, tried = ideas + is_idea, tried + (not is_idea)
@@ -113,11 +117,12 @@ def _finding(priced: Prices, candidate: PricedCandidate, fixes: list[Fix]) -> Fi
     edit = next((edit for fix in fixes for edit in fix.edits), None)
     if edit is not None and not stack:
         stack = (Frame(edit.file, "", edit.line),)
+    edited = edit and next((n for n, at in enumerate(stack) if (at.file, at.line) == (edit.file, edit.line)), 0)
     return replace(
         suspect(
             WORK_RULES[0] if shares_work else RULE,
             name,
-            SourcePosition.exact(stack),
+            SourcePosition.exact(stack[edited or 0 :]),
             _message(candidate, shares_work=shares_work),
             fixes,
             expected=None if edit is None else int(priced.spared(candidate)),
@@ -133,7 +138,7 @@ def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
         return f"with {name} as {first.spec} each device computes less, or sends less"
     match candidate.kind, first:
         case "a", _:
-            return f"nothing keeps the batch sharded here: with {first.spec} the rest of the step sends less"
+            return f"nothing is requested here: as {first.spec} the rest of the step sends less"
         case "c", _:
             return f"{first.name} is {first.now}, but its parameter is {first.spec}"
         case _, PricedChange(kind="result", now=None):

@@ -93,8 +93,8 @@ def judged(report: Report, before: Side, after: Side, numbers: Comparison, found
         after=after.cost,
         values=numbers.values,
         changes=numbers.changes,
-        gone=tuple(sorted((were - are).keys())),
-        new=tuple(sorted((are - were).keys())),
+        gone=tuple(sorted((were - are).elements())),
+        new=tuple(sorted((are - were).elements())),
     )
 
 

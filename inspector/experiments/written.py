@@ -112,9 +112,11 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
     if kinds == {"new"}:
         yield _wrapped(program, changes)
     elif kinds == {"constraint"}:
+        yield from _apart(report, changes)
         yield _constraint(report, changes)
     elif candidate.kind == "c":
         yield from _unplaced(program, changes)
+        yield from _in_trees(program, changes)
         yield from _as_twin(report, changes)
         yield from _as_other_name(program, changes)
         yield from _as_sibling(program, changes)
@@ -127,6 +129,7 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield with_out_specs(report, {each.name: each.spec for each in changes if each.spec is not None})
         yield _wrapped(program, changes)
     else:
+        yield from _in_trees(program, changes)
         yield from _as_sibling(program, changes)
         yield from _where_placed(program, changes)
         yield from in_tables(program, changes)
@@ -178,6 +181,17 @@ def expression_at(program: Program, frame: Frame) -> ast.expr | None:
 
 
 # Another spec of a constraint
+
+
+def _apart(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """The constraints that are written in several places, each in its own: as they are, or as a helper's calls."""
+    for frames in (1, 2):
+        sites: dict[tuple[Frame, ...], list[PricedChange]] = {}
+        for each in changes:
+            sites.setdefault(each.stack[:frames], []).append(each)
+        edits = [_constraint(report, each) for each in sites.values()]
+        if len(edits) > 1 and all(edits):
+            yield together(*edits)
 
 
 def _constraint(report: Report, changes: Sequence[PricedChange]) -> Edits:
@@ -336,6 +350,28 @@ def _where_placed(program: Program, changes: Iterable[PricedChange]) -> Iterator
                 yield together(*edits) if all(texts) else ()
 
 
+def _in_trees(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """Another sharding for the part of a tree of shardings that is given where arrays are placed or constrained.
+
+    All such trees together, which one array may go through, then each by itself.
+    """
+    first = next(each for each in changes if each.kind == "argument")
+    wanted, now, steps = first.spec or "P()", entries_in(first.now or "P()"), steps_of(first.name)
+    found: dict[ast.expr, Edits] = {}
+    for file in user_files(program):
+        for call in nodes_of(program, file):
+            if not isinstance(call, ast.Call) or name_of(call.func) not in PLACES or len(call.args) < 2:
+                continue
+            paths = (steps[dropped:] for dropped in range(len(steps)))
+            parts = ((*follow(program, file, call.args[1], path), path) for path in paths)
+            node = next((node for node, left, path in parts if len(left) < len(path)), None)
+            if node is not None and _entries_of(program, file, node) == now:
+                text = _sharding_named(program, (file, node), wanted, other_than=name_of(node))
+                found[node] = instead((file, node), text) if text else ()
+    written = list(filter(None, found.values()))
+    yield from dict.fromkeys((together(*written), *written))
+
+
 def _unplaced(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """A tree as it was made, where it is placed and assigned to a name in an argument's path: made of parameters, its
     leaves are sharded as they are."""
@@ -393,6 +429,12 @@ def _by_rank(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
 def _sharding_named(program: Program, placed: tuple[str, ast.expr], spec: str, *, other_than: str) -> str:
     """A sharding by a name that a module or the function around an expression has for it, else written out."""
     file, node = placed
+    if isinstance(node, ast.Attribute):
+        places = (target for each in nodes_of(program, file) for target in getattr(each, "targets", ()))
+        for target in places:
+            is_beside = isinstance(target, ast.Attribute) and ast.unparse(target.value) == ast.unparse(node.value)
+            if is_beside and target.attr != node.attr and _entries_of(program, file, target) == entries_in(spec):
+                return ast.unparse(target)
     bodies = [each for each in around(program, placed) if isinstance(each, Body)]
     tree = nodes_of(program, file)
     for statement in (*getattr(next(tree, None), "body", ()), *(inner for each in bodies for inner in ast.walk(each))):

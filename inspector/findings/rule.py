@@ -25,9 +25,11 @@ class Saving(NamedTuple):
     seconds: float | None = None
 
 
-def rank(found: Finding) -> tuple[tuple[int, bool, bool], float, int]:
+def rank(found: Finding) -> tuple[tuple[int, bool, bool], float, float]:
     """Return the sorting key of findings: worse ones first, then those that cost more."""
-    return found.rank, -(found.saved_seconds or 0.0), -(found.saved_bytes or 0)
+    done = next((fix.experiment for fix in found.fixes if fix.helps), None)
+    worth = (found.saved_bytes or 0) if done is None or found.severity == "error" else done.worth
+    return found.rank, -(found.saved_seconds or 0.0), -worth
 
 
 def finding(

@@ -72,7 +72,7 @@ def _order(fix: Fix) -> tuple[bool, float, float]:
     done = fix.experiment
     if done is None or not done.helps:
         return (True, 0.0, 0.0)
-    return (False, -(done.seconds_saved or 0.0), -done.work_saved)
+    return (False, -(done.seconds_saved or 0.0), -done.worth)
 
 
 def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:
@@ -87,7 +87,7 @@ def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:
     rules = Counter(each.rule for each in found)
     for each in found:
         best = _best(each)
-        place = next((n for n in firsts if _is_ended(shown[n], each, best, is_only=rules[each.rule] == 1)), None)
+        place = next((n for n in firsts if _is_ended(shown[n], each, best, rules[each.rule])), None)
         if place is None:
             firsts += [len(shown)] if best is not None else []
             shown.append(each)
@@ -115,14 +115,14 @@ def _best(found: Finding) -> Experiment | None:
     return first.experiment if first is not None and first.helps else None
 
 
-def _is_ended(first: Finding, other: Finding, best: Experiment | None, *, is_only: bool) -> bool:
+def _is_ended(first: Finding, other: Finding, best: Experiment | None, count: int) -> bool:
     """Return whether the fix of the first is that of another one, or comes to the same and ends it.
 
-    One for which nothing helped, the only one of its rule, is ended where the rule no longer finds it.
+    One for which nothing helped, one of so many of its rule, is ended where the rule finds none any more.
     """
     done = _best(first)
     if best is None or done is None:
-        return done is not None and other.severity == "warning" and is_only and other.rule in done.gone
+        return done is not None and other.severity == "warning" and done.gone.count(other.rule) >= count
     return (other.rule in done.gone and done.after == best.after) or first.fixes[0].edits == other.fixes[0].edits
 
 

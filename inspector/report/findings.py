@@ -63,6 +63,9 @@ ComparedBy = Literal["run", "evaluation", "runs on CPUs"]
 FLOPS_PER_BYTE = 2000
 """Operations of an accelerator in the time in which it sends a byte, by order of magnitude."""
 
+MEMORY_PER_BYTE = 20
+"""Bytes of its own memory that an accelerator writes in the time in which it sends a byte, by order of magnitude."""
+
 
 class Measured(Record, frozen=True):
     """One side of an experiment, per device and step: executions of collectives by kind and axes, the bytes sent, by
@@ -99,7 +102,7 @@ class Experiment(Record, frozen=True):
 
     `why` says what was in the way. `values` are those of a run on the same inputs, or for a target that is not there
     of an evaluation of its programs, or of runs on CPUs, as `compared_by` says; `changes` are the results that differ,
-    and how. `gone` and `new` are rules of which there are fewer and more findings.
+    and how. `gone` and `new` are rules of which there are fewer and more findings, once for each.
     """
 
     state: State
@@ -128,6 +131,12 @@ class Experiment(Record, frozen=True):
         """The same with operations as bytes; 0 where that is not known."""
         before, after = self.before.work, self.after.work
         return 0.0 if before is None or after is None else before - after
+
+    @property
+    def worth(self) -> float:
+        """The same with memory as the bytes that are sent while as much is written."""
+        before, after = self.before.memory, self.after.memory
+        return self.work_saved + (0 if before is None or after is None else before - after) / MEMORY_PER_BYTE
 
     @property
     def seconds_saved(self) -> float | None:

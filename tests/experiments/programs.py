@@ -538,3 +538,76 @@ step = jax.jit(step)
 step_inputs = (A(S("data"), 8, 64, 128), *(A(S(None, "model"), 128, 4, 32) for _ in "qk"), A(S("model"), 4, 32, 128))
 """
 """Explicit axes: two products leave out that of the heads, which are whole from there on."""
+
+NAMELESS = f"""{HEAD}
+AXES = (
+    ("batch", "data"),
+    ("embed", None),
+    ("ffn", "model"),
+)
+
+def placed(names, *shape):
+    return A(S(*(dict(AXES).get(name) for name in names)), *shape)
+
+def loss(w, x):
+    return jnp.mean((jnp.tanh(x @ w["up"]) @ w["down"]) ** 2)
+
+step = jax.jit(jax.grad(loss))
+w = {{"up": placed(("embed", "mlp"), 64, 1024), "down": placed(("mlp", "embed"), 1024, 64)}}
+step_inputs = (w, placed(("batch", "embed"), 64, 64))
+"""
+"""A table of logical names with another name for a dimension than that of the weights."""
+
+TREE = f"""{HEAD}
+class Layout:
+    pass
+
+layout = Layout()
+layout.rows = S("data")
+layout.whole = S()
+
+def step(state, g):
+    acc = state["acc"] + g * g
+    table = state["table"] - g / (1 + acc)
+    shardings = {{"table": layout.rows,
+                  "acc": layout.whole}}
+    return jax.lax.with_sharding_constraint({{"table": table, "acc": acc}}, shardings)
+
+step = jax.jit(step)
+step_inputs = ({{"table": A(S("data"), 512, 64), "acc": A(S(), 512, 64)}}, A(S("data"), 512, 64))
+"""
+"""State that a constraint on a tree of shardings makes whole, and that comes back so."""
+
+ALIKE = f"""{HEAD}
+def constrain(x, *entries):
+    return jax.lax.with_sharding_constraint(x, S(*entries))
+
+def step(w, x):
+    a = constrain(jnp.tanh(x @ w["a"]), "model", "data")
+    b = constrain(jnp.sin(x @ w["b"]), "model", "data")
+    return (a * b) @ w["o"]
+
+step = jax.jit(step)
+w = {{name: A(S(None, "model"), 64, 512) for name in "ab"}} | {{"o": A(S("model"), 512, 8)}}
+step_inputs = (w, A(S("data"), 512, 64))
+"""
+"""Two constraints with the same mistake."""
+
+ADAPTERS = f"""{HEAD}
+up = dict(a_spec=P(), b_spec=P("model", None))
+down = dict(a_spec=P("model", None), b_spec=P())
+
+def placed(spec, *shape):
+    return A(NamedSharding(mesh, spec), *shape)
+
+def step(w, x):
+    return jnp.tanh(x @ w["up"]["a"] @ w["up"]["b"]) @ w["down"]["a"] @ w["down"]["b"]
+
+step = jax.jit(step)
+w = {{
+    "up": {{"a": placed(up["a_spec"], 64, 8), "b": placed(up["b_spec"], 8, 2048)}},
+    "down": {{"a": placed(down["a_spec"], 2048, 8), "b": placed(down["b_spec"], 8, 64)}},
+}}
+step_inputs = (w, A(S("data"), 256, 64))
+"""
+"""A transposed spec that is written as a right one, under a key that ends with what it is."""

@@ -92,6 +92,10 @@ def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experi
             (programs.RANDOM_BITS, "jax_threefry_partitionable"),
             (programs.CAST_TWICE, "h = jnp"),
             (programs.EXPLICIT, "jax.sharding.reshard(w, P())"),
+            (programs.NAMELESS, '"ffn"'),
+            (programs.TREE, '"acc": layout.whole'),
+            (programs.ALIKE, '"model", "data")'),
+            (programs.ADAPTERS, "up = dict"),
         ],
         3,
         1,
@@ -107,6 +111,10 @@ def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experi
         "random bits",
         "cast twice",
         "explicit",
+        "nameless",
+        "tree",
+        "alike",
+        "adapters",
     ],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:

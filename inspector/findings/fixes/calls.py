@@ -270,6 +270,12 @@ def nodes_of(program: Program, file: str) -> Iterator[ast.AST]:
     return iter(()) if source is None else ast.walk(tree_of(source))
 
 
+def has_keyword(program: Program, name: str) -> bool:
+    """Return whether a call in the user's files has a keyword of this name."""
+    nodes = (node for file in user_files(program) for node in nodes_of(program, file))
+    return any(isinstance(node, ast.keyword) and node.arg == name for node in nodes)
+
+
 @derived
 def tree_of(source: SourceFile) -> ast.Module:
     """The syntax of a file, calls by another name resolved; an empty one of a text that is no Python."""

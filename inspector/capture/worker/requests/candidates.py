@@ -254,7 +254,7 @@ class Requests:
 
     def _constraints(self) -> Iterator[Candidate]:
         operations, sources = self.lowered.operations, self._sources()
-        groups = (*self.constraint_groups(), *self.constraint_groups(frames=2))
+        groups = (each for frames in (None, 2, 0) for each in self.constraint_groups(frames))
         for members in dict.fromkeys(map(tuple, groups)):
             now, type = self.requested(members[0]), self.constrained_type(members[0])
             of_data = any(sources.get(operations[number].operands[0], (False, False))[0] for number in members)
@@ -270,7 +270,7 @@ class Requests:
         """The constraints that were written, those of one call stack, spec and type together.
 
         With a number of `frames`, those that have so many innermost ones in common: of a helper's call that is reached
-        in several ways.
+        in several ways, or all with 0.
         """
         lowered = self.lowered
 
