@@ -48,7 +48,7 @@ def _tables(program: Program) -> Iterator[Table]:
 
 
 def _used(program: Program, names: set[str]) -> Counter[str]:
-    """How often each name stands in a tuple of names, of which at least one is among those that rules are for."""
+    """The number of tuples in which each name stands beside one that rules are for."""
     found: Counter[str] = Counter()
     for file in user_files(program):
         for node in nodes_of(program, file):
