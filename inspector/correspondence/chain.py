@@ -22,11 +22,11 @@ from ..report import WRITTEN, Collective, Confidence, SourcePosition
 from ..report.links import Evidence, Link, LinkedPart
 from ..report.position import own_frame
 from ..units import grouped
-from .collectives import equations_of
+from .collectives import Line, equations_of
 from .evidence import Match, confidence_of, strongest
 from .numbers import equations_by_number, spans_of_tags, tags_in
 from .parts import Part
-from .rows import Line, rows_of
+from .rows import rows_of
 
 T = TypeVar("T")
 

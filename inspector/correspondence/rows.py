@@ -11,13 +11,12 @@ from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..report.position import own_frame
 from ..units import grouped
+from .collectives import Line
 from .evidence import Evidence, Match, strongest
 from .numbers import tag_of_location, tagged_places
 
 OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
 """HLO's names of operations where they are others than StableHLO's, which have underscores."""
-
-Line = tuple[str, int]
 
 
 def rows_of(

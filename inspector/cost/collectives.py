@@ -8,7 +8,8 @@ from dataclasses import replace
 from ..catalog.spellings import KIND_OF
 from ..report import Collective
 from ..report.cost import Estimate, Term, constant
-from .places import Machine, Route, Torus, load_of
+from ..report.report import Torus
+from .places import Machine, Route, load_of
 from .switched import over_switch
 from .torus import over_torus, permuted
 

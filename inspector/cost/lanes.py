@@ -7,7 +7,8 @@ from itertools import product
 
 from ..capture.model import Device
 from ..report import Collective
-from .places import LinkOfChip, Machine, Torus, way
+from ..report.report import Torus
+from .places import LinkOfChip, Machine, way
 
 MAX_LINKS = 1 << 16
 """For more, a collective is taken to use all there are."""

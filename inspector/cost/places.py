@@ -11,6 +11,7 @@ from ...parsers.record import Record
 from ..capture.model import Device
 from ..ir.derived import derived
 from ..ir.program import Program
+from ..report.report import Torus
 from ..targets.chips import Chip, chip_of_kind
 from ..targets.target import wraps
 
@@ -19,13 +20,6 @@ MAX_PAIRS = 1 << 16
 
 LinkOfChip = tuple[int, int, int, tuple[int, ...]]
 """Slice, axis, direction, and the chip that it leaves."""
-
-
-class Torus(Record, frozen=True):
-    """The chips of one slice: how many along each axis, and which axes are closed to rings."""
-
-    shape: tuple[int, ...]
-    closed: tuple[bool, ...]
 
 
 class Load(Record, frozen=True):

@@ -40,11 +40,6 @@ class CollectiveRow(Record, frozen=True):
     collectives: tuple[Collective, ...]
 
     @property
-    def total_seconds(self) -> float | None:
-        """Estimated seconds for all of them, one after another, in one run of the program."""
-        return total_seconds(self.collectives)
-
-    @property
     def total_wire(self) -> int | None:
         """Bytes that a device sends for all of them, in one run of the program."""
         return total_wire(self.collectives)

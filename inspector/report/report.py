@@ -38,11 +38,11 @@ def _no_diff(before: Report, after: Report) -> Diff:
 
 
 class Torus(Record, frozen=True):
-    """The chips of a slice, whose axes are `closed` where they form rings, and the devices by number of partition."""
+    """The chips of a slice, whose axes are `closed` where they form rings, and devices by number of partition."""
 
     shape: tuple[int, ...]
-    closed: tuple[bool, bool, bool]
-    devices: tuple[Device, ...]
+    closed: tuple[bool, ...]
+    devices: tuple[Device, ...] = ()
 
 
 class OnDemand(Record, frozen=True):
@@ -123,11 +123,6 @@ class Report(Record, frozen=True):
     def capture(self) -> Capture:
         """The recorded capture."""
         return self.program.capture
-
-    @property
-    def untried(self) -> bool:
-        """True if there are changes that were not tried."""
-        return any(fix.state == "untried" for found in self.findings for fix in found.fixes)
 
     def could_be_read(self, stage: str) -> bool:
         """Return whether all of a stage's text could be read: if not, it may hold more than is known."""

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardscope.inspector.capture.model import Device
 from shardscope.inspector.cost.collectives import estimate
-from shardscope.inspector.cost.places import Machine, Torus, all_pairs, load_of, ring_pairs
+from shardscope.inspector.cost.places import Machine, all_pairs, load_of, ring_pairs
 from shardscope.inspector.report import Collective, Kind, SourcePosition
 from shardscope.inspector.report.cost import Estimate
+from shardscope.inspector.report.report import Torus
 from shardscope.inspector.targets.chips import chips_of
 from shardscope.parsers.source import Span
 

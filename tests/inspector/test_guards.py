@@ -9,11 +9,11 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Device
 from shardscope.inspector.cost.lanes import _of_box
 from shardscope.inspector.cost.peak_memory import _renamed
-from shardscope.inspector.cost.places import Torus
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.load import load_bytes
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.tables.communication import _where
+from shardscope.inspector.report.report import Torus
 from shardscope.parsers.hlo import parse_module
 from shardscope.parsers.mlir.structure import nest_at
 from shardscope.parsers.source import Source

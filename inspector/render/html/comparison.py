@@ -64,22 +64,22 @@ def trace_page(trace: Trace) -> str:
     parts = [
         *(element("p", text(message), "error") for message in raised),
         *(element("p", text(f"hint: {hint}")) for hint in hints if hint),
-        *([_differences(trace.ranks, with_lines=False)] if trace.is_distributed else []),
+        _differences(trace.ranks, with_lines=False),
         *_programs(trace),
         _lines(endings(trace)),
     ]
-    return _page(trace, parts, has_differences=trace.is_distributed and bool(trace.ranks.divergences))
+    return _page(trace, parts)
 
 
 def ranks_page(trace: Trace) -> str:
     """The differences with the lines that they come from, then the programs; the files are as they are on disk."""
     parts = [_differences(trace.ranks, with_lines=True), _lines(ranks_summary(trace)), *_programs(trace)]
-    return _page(trace, parts, has_differences=bool(trace.ranks.divergences))
+    return _page(trace, parts)
 
 
-def _page(trace: Trace, parts: Sequence[str], *, has_differences: bool) -> str:
+def _page(trace: Trace, parts: Sequence[str]) -> str:
     command, *others = headline_parts(trace)
-    links = [("differences", "Differences")] if has_differences else []
+    links = [("differences", "Differences")] if trace.ranks.divergences else []
     links += [(table.id, table.title) for table in (programs(trace), transfers(trace), retracings(trace)) if table.rows]
     head = [element("h1", text(command)), element("p", text(" · ".join(others)))]
     return page(command, [*head, *parts], links)

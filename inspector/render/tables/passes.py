@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ...report import Report
+from ...report.changes import PassChange
 from ..table import Column, Detail, Piece, Row, Table
-
-if TYPE_CHECKING:
-    from ...report.changes import PassChange
 
 MAX_OPCODES = 4
 """Kinds of operations whose numbers are shown of a pass that changes no communication."""
@@ -60,7 +57,6 @@ def _row(change: PassChange) -> Row:
 
 
 def _details(value: object) -> Sequence[Detail]:
-    from ...report.changes import PassChange
     from ..change_rows import change_rows
 
     if not isinstance(value, PassChange):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...report import Fix
 from ...report.edits import diff_of
@@ -14,6 +14,8 @@ MAX_TITLES = 3
 """Requests of a row that a document lists."""
 
 MAX_ROWS = 12
+
+NO_EDITS = ("none is known that makes these requests",)
 
 
 def suggestions(found: Suggestions) -> Table:
@@ -64,17 +66,10 @@ def suggestion_details(found: Suggestions, row: Suggestion) -> Sequence[Detail]:
     """Requests, the collectives that are left, and the edits that make the requests."""
     if row.requests is None:
         return ()
-    after = row.experiment.after
-    sent = ", ".join(f"{kind} × {count:,}" for kind, count in after.collectives)
+    sent = ", ".join(f"{kind} × {count:,}" for kind, count in row.experiment.after.collectives)
+    lines = diff_of(found.report.program, Fix("", row.edits)) if row.edits else NO_EDITS
     return (
         Detail("requests", "\n".join(row.requests)),
         Detail("sends", sent or "nothing"),
-        *_edits(found, row),
+        Detail("edits", "\n".join(lines), is_code=bool(row.edits)),
     )
-
-
-def _edits(found: Suggestions, row: Suggestion) -> Iterable[Detail]:
-    if row.edits:
-        yield Detail("edits", "\n".join(diff_of(found.report.program, Fix("", row.edits))), is_code=True)
-    else:
-        yield Detail("edits", "none is known that makes these requests")

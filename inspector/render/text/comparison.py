@@ -129,7 +129,7 @@ def print_trace(trace: Trace, console: Console) -> None:
         hints = dict.fromkeys(f"hint: {failure.hint}" for failure in raised if failure.hint)
         console.print()
         console.print(section("The script raised", [*(data(each, "bold red") for each in messages), *map(data, hints)]))
-    for divergence in trace.ranks.divergences if trace.is_distributed else ():
+    for divergence in trace.ranks.divergences:
         console.print()
         console.print(divergence_section(divergence))
     for table in (programs(trace), transfers(trace), retracings(trace)):
