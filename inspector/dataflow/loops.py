@@ -14,11 +14,13 @@ from ...parsers.hlo.fields import number
 from ...parsers.record import Record
 from ..catalog.spellings import HLO_OPCODES
 from ..ir.program import Program
+from .hlo import meaning_in
+from .meaning import SAME, Does
 
 MAX_STEPS = 2_000
 
-LINEAR = frozenset(("transpose", "reshape", "convert", "copy", "bitcast", "negate", "get-tuple-element", "slice"))
-"""Linear operations: applied to a sum of values, they equal the sum of their results."""
+LINEAR = SAME | Does.REPEAT
+"""Classes of operations that, applied to a sum of values, equal the sum of their results."""
 
 ZERO = re.compile(r"-?0(?:\.0*)?(?:e[+-]?0+)?")
 
@@ -207,31 +209,21 @@ class Loop:
 
     def _is_linear(self, user: Instruction, value: Value) -> bool:
         operands = self.operands(user)
-        if user.opcode in LINEAR:
-            return True
-        if user.opcode == "broadcast":
-            return operands == (value,)
-        if user.opcode == "pad":  # into zeros, as JAX writes the gradient of a slice
-            return len(operands) == 2 and operands[0] == value and self._is_zero(operands[1])
-        if user.opcode == "add" and len(operands) == 2:  # parts of what is accumulated, added up before
+        position = operands.index(value) if value in operands else len(operands)
+        does = meaning_in(user).of(position)
+        if does is Does.ADD:  # parts of what is accumulated, added up before
             return all(self._accumulating(each) is None for each in operands)
-        if user.opcode in ("multiply", "divide") and len(operands) == 2:
-            is_first = operands[0] == value
-            other = operands[1] if is_first else operands[0]
-            return self._is_constant(other) and (is_first or user.opcode == "multiply")
+        if does in Does.SCALE | Does.PLACE:  # by constants; into zeros, as JAX writes the gradient of a slice
+            others = [self._filled_with(each) for each in (*operands[:position], *operands[position + 1 :])]
+            is_zero = does is Does.SCALE or all(ZERO.fullmatch(each.literal or "") for each in others)
+            return is_zero and all(each.opcode == "constant" for each in others)
         # A reduction of dimensions of size one, as JAX writes the gradients of biases.
-        return user.opcode == "reduce" and operands[:1] == (value,) and self._adds(user)
+        return does in LINEAR or user.opcode == "slice" or (does is Does.REDUCE and self._adds(user))
 
     def _adds(self, instruction: Instruction) -> bool:
         names = instruction.callees.get("to_apply", ())
         applied = self.module.computation(names[0]) if len(names) == 1 else None
         return applied is not None and applied.root is not None and applied.root.opcode == "add"
-
-    def _is_zero(self, value: Value) -> bool:
-        return self._is_constant(value) and bool(ZERO.fullmatch(self._filled_with(value).literal or ""))
-
-    def _is_constant(self, value: Value) -> bool:
-        return self._filled_with(value).opcode == "constant"
 
     def _filled_with(self, value: Value) -> Instruction:
         for _ in range(MAX_STEPS):

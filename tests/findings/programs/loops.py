@@ -241,6 +241,15 @@ def accumulated_beside_others(a):
 
 @programs.found_by()
 @mapped
+def squares_accumulated(a):
+    def body(total, row):
+        return total + lax.psum(jnp.sin(a * row), "x") ** 2, None
+
+    return lax.scan(body, jnp.zeros(a.shape), a[0])[0]
+
+
+@programs.found_by()
+@mapped
 def accumulated_and_read(a):
     def body(total, row):
         part = lax.psum(jnp.sin(a * row), "x") + jnp.sin(total)
