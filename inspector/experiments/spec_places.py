@@ -23,7 +23,7 @@ Rule = tuple[ast.expr, str, ast.expr]
 """A rule of a table: where it begins, its pattern or name, and what it chooses."""
 
 
-def in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """The specs of arguments by tables of rules.
 
     In a table of patterns of paths, a rule of its own before the one that a path has now. In a table of logical names
@@ -81,9 +81,9 @@ def _other_axes(file: str, rules: Sequence[Rule], change: PricedChange) -> Itera
 def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """The places in the user's files that make the spec of an argument, with the other one.
 
-    First those under a key, or a name, of the argument's path. Else those that are spelled alike together, as one
-    array's spec is written where it is made and where it is taken; then all, then each by itself. Last those whose
-    entries have names.
+    First those under a key, or a name, of the argument's path; then rules of tables. Else those that are spelled alike
+    together, as one array's spec is written where it is made and where it is taken; then all, then each by itself. Last
+    those whose entries have names.
     """
     names, spec, now = asked(changes)
     wanted = entries_in(spec)
@@ -107,6 +107,7 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     if named:
         yield together(*named)
         yield from named
+    yield from _in_tables(program, changes)
     places = list(alike.values())
     yield from (together(*each) for each in sorted(places, key=len, reverse=True) if len(each) > 1)
     if len(places) > 1:

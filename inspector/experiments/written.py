@@ -29,7 +29,7 @@ from ..ir.program import Program
 from ..report import Fix, Report
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
-from .spec_places import NAME, asked, at_specs, entries_in, in_tables, spec_entries, spec_helpers, without_nones
+from .spec_places import NAME, asked, at_specs, entries_in, spec_entries, spec_helpers, without_nones
 
 PLACES = (*CONSTRAINTS, "device_put")
 MAX_PLACES = 5
@@ -122,7 +122,6 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield from _as_sibling(program, changes)
         yield from _where_placed(program, changes)
         yield from _by_rank(program, changes)
-        yield from in_tables(program, changes)
         yield from at_specs(program, changes)
     elif kinds == {"result"}:
         yield from _as_twin(report, changes)
@@ -132,7 +131,6 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield from _in_trees(program, changes)
         yield from _as_sibling(program, changes)
         yield from _where_placed(program, changes)
-        yield from in_tables(program, changes)
         yield from at_specs(program, changes)
         yield from _by_rank(program, changes)
 

@@ -34,10 +34,11 @@ def with_kept(report: Report, policy: Policy) -> Report:
     except (msgspec.DecodeError, RecursionError):  # in a file that someone has changed
         return report
     left_out = {_key(each.finding) for each in report.suppressed}
-    findings = (each for each in known.findings if each.rule in OF_ID and policy.wants(each.rule))
-    wanted = {_key(each): each for each in findings if _key(each) not in left_out}
-    again = tuple(each for each in report.findings if _key(each) not in wanted)
-    return replace(report, findings=(*wanted.values(), *again), elsewhere=known.elsewhere)
+    chosen = [each for each in known.findings if each.rule in OF_ID and policy.wants(each.rule)]
+    wanted = [each for each in chosen if _key(each) not in left_out]
+    keys = set(map(_key, wanted))
+    again = (each for each in report.findings if _key(each) not in keys)
+    return replace(report, findings=(*wanted, *again), elsewhere=known.elsewhere)
 
 
 def _key(found: Finding) -> tuple[str, str, str, str]:

@@ -122,3 +122,12 @@ def test_a_request_names_no_other_command(again: Capture) -> None:
     fields = msgspec.json.decode(again.request) | {"python": "/bin/false", "case_evaluator": ["/bin/false"]}
     request = request_in(replace(again, request=msgspec.json.encode(fields)), None)
     assert (request.python, request.case_evaluator, request.replaced) == (None, (), ())
+
+
+def test_findings_that_say_the_same_are_kept_apart(report: Report, tmp_path: Path) -> None:
+    """As constraints of two calls of a helper, of which one was tried."""
+    first = report.findings[0]
+    twin = replace(first, fixes=tuple(replace(fix, experiment=None) for fix in first.fixes), severity="info")
+    both = replace(report, findings=(*report.findings, twin))
+    states = [[fix.state for fix in each.fixes] for each in reopened(both, kept(both), tmp_path).findings]
+    assert [fix.state for fix in first.fixes] in states

@@ -189,20 +189,16 @@ class Requests:
     def _inputs(self) -> Iterator[Candidate]:
         lowered = self.lowered
         names = [name for name, size in lowered.axes.items() if size > 1]
-        for count in range(1, len(names) + 1):
-            for axes in itertools.combinations(names, count):
-                specs = {
-                    number: Spec((axes, *(tuple(axis for axis in dim if axis not in axes) for dim in dims[1:])))
-                    for number in self.data
-                    for dims in (lowered.arguments[number].dims,)
-                }
-                changed = {
-                    number: spec for number, spec in specs.items() if spec.dims != lowered.arguments[number].dims
-                }
-                if changed and all(
-                    lowered.fits(spec.dims, lowered.types[number].shape) for number, spec in changed.items()
-                ):
-                    yield Candidate("d", self.with_results(changed))
+        every = [axes for count in range(1, len(names) + 1) for axes in itertools.combinations(names, count)]
+        rank = min((len(lowered.arguments[number].dims) for number in self.data), default=1)
+        of_others = ((axes, place) for place in range(1, rank) for axes in self.batch)
+        for axes, place in (*((axes, 0) for axes in every), *of_others):
+            specs = {number: _with_axes(lowered.arguments[number].dims, place, axes) for number in self.data}
+            changed = {number: spec for number, spec in specs.items() if spec.dims != lowered.arguments[number].dims}
+            if changed and all(
+                lowered.fits(spec.dims, lowered.types[number].shape) for number, spec in changed.items()
+            ):
+                yield Candidate("d", self.with_results(changed))
 
     def _arguments(self) -> Iterator[Candidate]:
         lowered = self.lowered
@@ -437,6 +433,12 @@ def _first_step(path: str) -> str:
 def _starred(path: str) -> str:
     """A path that all layers have."""
     return _NUMBER.sub("[*]", path)
+
+
+def _with_axes(dims: Dims, place: int, axes: tuple[str, ...]) -> Spec:
+    """A dimension sharded over some axes, and no other one over these."""
+    rest = [tuple(axis for axis in dim if axis not in axes) for dim in dims]
+    return Spec((*rest[:place], axes, *rest[place + 1 :]))
 
 
 def _common(one: str, other: str) -> int:
