@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..findings.compiled import at_most, in_hlo
+from ..findings.fixes.after_loop import own_operands
 from ..findings.fixes.calls import behind, imports, name_of, nodes_of, of_lax, own_files
-from ..findings.fixes.edits import Edits, instead, together, with_keyword
+from ..findings.fixes.edits import Edits, axes_text, instead, together, with_keyword
 from ..findings.fixes.specs import CONSTRAINTS, targets_of
 from ..findings.rules import suspect
 from ..ir.program import Program
@@ -31,6 +32,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
     """The changes that may be worth trying: nothing says so but the trial."""
     yield from donated(report)
     yield from _saved(report)
+    yield from _summed_again(report)
     yield from _sent_twice(report)
     yield from _cast_late(report)
     yield from dropped(report)
@@ -97,6 +99,30 @@ def _with_policy(program: Program, placed: tuple[str, ast.AST], policy: str) -> 
             called = "partial" if partial == "partial" else "functools.partial"
             return instead((file, bare[0]), f"{called}({ast.unparse(bare[0])}, policy={policy})")
     return ()
+
+
+# Gradients that each iteration sums
+
+
+def _summed_again(report: Report) -> Iterator[Finding]:
+    """Values from outside of a loop that may be made varying before it: their gradients are then summed after it.
+
+    The outermost loop first.
+    """
+    repeated = [each for each in in_hlo(report) if each.origin == "autodiff" and (each.executions or 1) > 1]
+    for axes in dict.fromkeys(each.axes for each in repeated if each.kind == "all-reduce" and each.axes):
+        group = [each for each in repeated if each.axes == axes]
+        stacks = {each.source.stack[n:] for each in group for n in range(len(each.source.stack))}
+        over = axes_text(tuple(axis.name for axis in axes))
+        fixes = [
+            Fix(f"make {name} varying over {over} before the loop: its gradient is then summed once, after it", edits)
+            for stack in sorted(stacks, key=len)
+            for name, edits in own_operands(report.program, SourcePosition.exact(stack), over)
+        ]
+        if fixes:
+            message = f"iterations of a loop sum gradients over {over}"
+            place = SourcePosition.of_line(fixes[0].edits[0].file, fixes[0].edits[0].line)
+            yield suspect("SS07", "gradients", place, message, dict.fromkeys(fixes), expected=at_most(*group).bytes)
 
 
 # Calls that communicate the same values twice
