@@ -43,6 +43,7 @@ def donated(report: Report) -> Iterator[Finding]:
         return
     free, given = _replaced(report)
     wanted = [root for root in free if root in jitted.parameters and _is_reassigned(report.program, jitted, root)]
+    wanted = [root for root in wanted if free[root] > LEAST_MEMORY * sum(free[each] for each in wanted)]
     size = sum(free[root] for root in wanted)
     if not wanted or size <= LEAST_MEMORY * peak.bytes:
         return
@@ -81,8 +82,10 @@ def _replaced(report: Report) -> tuple[dict[str, int], list[str]]:
 
 def _with_donation(jit: Placed, parameters: list[str], given: list[str], wanted: list[str]) -> Edits:
     keywords = {each.arg: each.value for each in jit[1].keywords} if isinstance(jit[1], ast.Call) else {}
-    if "donate_argnames" in keywords or not set(given) <= set(parameters):
+    if not set(given) <= set(parameters):
         return ()
+    if (named := keywords.get("donate_argnames")) is not None:
+        return instead((jit[0], named), repr(tuple(sorted((*given, *wanted), key=parameters.index))))
     numbers = tuple(sorted(parameters.index(name) for name in (*given, *wanted)))
     text = str(numbers[0]) if len(numbers) == 1 else str(numbers)
     now = keywords.get("donate_argnums")

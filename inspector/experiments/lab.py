@@ -27,7 +27,7 @@ from .elsewhere import elsewhere
 from .measured import measured, received_next
 from .pricing import Prices, prices
 from .rewrites import rewrites
-from .suspects import RULE, obstacle, with_suspects
+from .suspects import RULE, confirmed, obstacle, with_suspects
 from .switches import draws_others
 from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
 from .verdict import Side, is_more, judged, may_help
@@ -91,7 +91,7 @@ def tried(
     for number, position, fix in lab.outcomes(found, search=search):
         fixes = list(found[number].fixes)
         fixes[position] = fix
-        found[number] = replace(found[number], fixes=tuple(fixes))
+        found[number] = confirmed(replace(found[number], fixes=tuple(fixes)))
         show(now())
     if search:
         found[:] = lab.without_repetitions(found)

@@ -186,8 +186,9 @@ def _cast_late(report: Report) -> Iterator[Finding]:
                 barrier = of_lax(report.program, (file, constraint), "optimization_barrier")
                 edits = _edits(file, constraint, casts, ast.Name(barrier))
                 source = SourcePosition.of_line(file, constraint.lineno)
-                message = f"{operand} is cast to {dtype} after the constraint"
-                fix = Fix(f"cast {operand} before the constraint (line {constraint.lineno})", edits)
+                message = f"{operand} is cast to {dtype} after {name_of(constraint.func)}"
+                call = name_of(constraint.func)
+                fix = Fix(f"cast {operand} before {call}, behind a barrier (line {constraint.lineno})", edits)
                 yield suspect("SS10", operand, source, message, [fix])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -131,14 +132,22 @@ def _finding(priced: Prices, candidate: PricedCandidate, fixes: list[Fix]) -> Fi
     )
 
 
+def confirmed(found: Finding) -> Finding:
+    """A suspect as what it is once a trial has shown so."""
+    if not any(fix.helps for fix in found.fixes):
+        return found
+    said = re.sub(r"\bmay (cost|send|compute)\b", r"\1s", found.message).replace(", or send less", ", or sends less")
+    return replace(found, message=said)
+
+
 def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
     first = next((each for each in candidate.changes if each.kind == "argument"), candidate.changes[0])
     if shares_work:
         name = first.name if first.kind in ("argument", "result") else "this"
-        return f"with {name} as {first.spec} each device computes less, or sends less"
+        return f"with {name} as {first.spec} each device may compute less, or send less"
     match candidate.kind, first:
         case "a", _:
-            return f"nothing is requested here: as {first.spec} the rest of the step sends less"
+            return f"nothing is requested here: as {first.spec} the rest of the step may send less"
         case "c", _:
             return f"{first.name} is {first.now}, but its parameter is {first.spec}"
         case _, PricedChange(kind="result", now=None):
@@ -146,7 +155,7 @@ def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
         case "b", _:
             return f"{first.name} is returned as {first.now}, but becomes an argument that is {first.spec}"
         case _, PricedChange(kind="constraint", spec=None):
-            return f"the constraint to {first.now} costs more than leaving it out"
+            return f"the constraint to {first.now} may cost more than leaving it out"
         case _, PricedChange(kind="constraint"):
-            return f"the constraint to {first.now} costs more than {first.spec}"
-    return f"{first.name} as {first.now} costs more than as {first.spec}"
+            return f"the constraint to {first.now} may cost more than {first.spec}"
+    return f"{first.name} as {first.now} may cost more than as {first.spec}"

@@ -611,3 +611,31 @@ w = {{
 step_inputs = (w, A(S("data"), 256, 64))
 """
 """A transposed spec that is written as a right one, under a key that ends with what it is."""
+
+TIME_MAJOR = f"""{HEAD}
+def step(w, x):
+    x = x + jnp.einsum("tbd,ts->sbd", x, w["mix"])
+    return jnp.tanh(x @ w["up"]) @ w["down"]
+
+step = jax.jit(step)
+w = {{"mix": A(S(), 64, 64), "up": A(S(None, "model"), 128, 512), "down": A(S("model"), 512, 128)}}
+rows = S("data")
+step_inputs = (w, A(rows, 64, 32, 128))
+"""
+"""A batch in the second dimension, and its axis on the first."""
+
+NESTED = f"""{HEAD}
+def local(w, x):
+    def outer(x, _):
+        def inner(x, w):
+            return jnp.tanh(x @ w), None
+        return jax.lax.scan(inner, x, w)[0], None
+    return jax.lax.scan(outer, x, None, length=8)[0]
+
+def loss(w, x):
+    return jnp.sum(jax.shard_map(local, mesh=mesh, in_specs=(P(), P("data")), out_specs=P("data"))(w, x))
+
+step = jax.jit(jax.grad(loss))
+step_inputs = (A(S(), 2, 64, 64), A(S("data"), 64, 64))
+"""
+"""Gradients that are summed in each iteration of a loop in a loop."""
