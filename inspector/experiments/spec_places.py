@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 
-from ..findings.fixes.calls import name_of, nodes_of, tree_of, user_files
+from ..findings.fixes.calls import around, name_of, nodes_of, tree_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.specs import SPECS, targets_of
 from ..ir.derived import derived
@@ -99,6 +99,8 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
         for node in nodes_of(program, file):
             if not isinstance(node, ast.Call) or name_of(node.func) not in helpers or not is_constant(node):
                 continue
+            if _of_another(program, (file, node), names):
+                continue
             if without_nones([ast.literal_eval(each) for each in node.args]) == now:
                 text = ", ".join(map(repr, wanted)) if wanted else ""
                 edits = instead((file, node), f"{ast.unparse(node.func)}({text})")
@@ -121,6 +123,15 @@ def asked(changes: Iterable[PricedChange]) -> tuple[set[str], str, list[object]]
     arguments = [each for each in changes if each.kind == "argument"]
     names = {name for each in arguments for name in NAME.findall(each.name)}
     return names, arguments[0].spec or "P()", entries_in(arguments[0].now or "P()")
+
+
+def _of_another(program: Program, placed: tuple[str, ast.expr], names: set[str]) -> bool:
+    """Return whether a spec is what an array is placed with that has the name of another argument than these."""
+    call = next((each for each in around(program, placed) if isinstance(each, ast.Call) and len(each.args) > 1), None)
+    if call is None or name_of(call.func) != "device_put" or not isinstance(call.args[0], ast.Name):
+        return False
+    others = {NAME.findall(each.path)[0] for each in program.capture.arguments if NAME.search(each.path)}
+    return call.args[0].id in others - names
 
 
 def _at_names(program: Program, now: list[object], wanted: list[object]) -> Iterator[Edits]:

@@ -39,6 +39,9 @@ MAX_SINGLE, SINGLE_SHARE = 6, 0.4
 """Single changes that are compiled, as edits, which may request more than the change that they are written for; and the
 share of the time for compiling in which they are begun."""
 
+ALIKE = 1e-3
+"""Share of the most expensive row's cost up to which rows cost alike."""
+
 MAX_WAYS = 4
 """Ways to write an assignment that are compiled."""
 
@@ -96,9 +99,10 @@ def _in_turns(rows: list[PricedRow]) -> list[PricedRow]:
 
 
 def _ranked(rows: list[_Assignment], memory: int) -> list[_Assignment]:
-    """The rows by cost, those that need more memory last."""
+    """The rows by cost, of those that cost alike the one first that takes less memory; those that need more last."""
     ranked = [replace(row, is_best=not any(_is_better(other, row) for other in rows)) for row in rows]
-    return sorted(ranked, key=lambda row: (row.memory > memory * 1.002, row.cost, row.memory))
+    unit = ALIKE * max((row.cost for row in rows), default=0.0) or 1.0
+    return sorted(ranked, key=lambda row: (row.memory > memory * 1.002, round(row.cost / unit), row.memory, row.cost))
 
 
 class _Trials:
