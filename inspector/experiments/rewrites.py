@@ -20,6 +20,7 @@ from ..units import format_bytes
 from .donations import donated
 from .dropped_axes import dropped
 from .logical_names import renamed
+from .moved import moved
 from .switches import switched
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
@@ -33,6 +34,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
     yield from donated(report)
     yield from _saved(report)
     yield from _summed_again(report)
+    yield from moved(report)
     yield from _sent_twice(report)
     yield from _cast_late(report)
     yield from dropped(report)

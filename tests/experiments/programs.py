@@ -639,3 +639,24 @@ step = jax.jit(jax.grad(loss))
 step_inputs = (A(S(), 2, 64, 64), A(S("data"), 64, 64))
 """
 """Gradients that are summed in each iteration of a loop in a loop."""
+
+EARLY = f"""{HEAD}
+def local(w, x):
+    everyone = jax.lax.all_gather(jnp.tanh(x), "data", tiled=True)
+    return everyone.mean(1) @ w
+
+step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(P(), P("data")), out_specs=P(), check_vma=False))
+step_inputs = (A(S(), 64, 16), A(S("data"), 32, 24, 64))
+"""
+"""Rows that are gathered, and of which only means are used."""
+
+REPEATED = f"""{HEAD}
+def local(q, k):
+    k = jnp.repeat(k, 4, axis=1)
+    k = jax.lax.all_gather(k, "data", tiled=True)
+    return jnp.einsum("qhd,shd->qhs", q, k)
+
+step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P("data"), out_specs=P("data")))
+step_inputs = (A(S("data"), 64, 8, 16), A(S("data"), 64, 2, 16))
+"""
+"""Keys that are repeated for all heads of queries, and gathered then."""

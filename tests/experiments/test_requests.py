@@ -97,6 +97,8 @@ def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experi
             (programs.ALIKE, '"model", "data")'),
             (programs.ADAPTERS, "up = dict"),
             (programs.TIME_MAJOR, 'rows = S("data")'),
+            (programs.EARLY, "everyone"),
+            (programs.REPEATED, "    k = "),
         ],
         3,
         1,
@@ -117,6 +119,8 @@ def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experi
         "alike",
         "adapters",
         "time major",
+        "early",
+        "repeated",
     ],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:

@@ -1,0 +1,91 @@
+"""Calls that make a value larger before it is made smaller again, or before it is sent: moved behind that."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+
+from ..findings.compiled import at_most, in_hlo
+from ..findings.fixes.calls import around, name_of, nodes_of, own_files
+from ..findings.fixes.edits import Edits, instead, together, wrapped
+from ..findings.fixes.specs import CONSTRAINTS, assigned_names
+from ..findings.rules import suspect
+from ..ir.program import Program
+from ..report import Finding, Fix, Report, SourcePosition
+
+GATHERS = ("all_gather",)
+EXPANSIONS = ("repeat", "tile", "broadcast_to")
+SENDS = (*GATHERS, *CONSTRAINTS, "ppermute", "all_to_all")
+
+MAX_WAYS = 3
+
+
+def moved(report: Report) -> Iterator[Finding]:
+    """`b = f(gather(a))` as `b = gather(f(a))`, and `gather(repeat(a))` as `repeat(gather(a))`: the trial decides."""
+    sent: dict[tuple[str, int], int] = {}
+    for each in in_hlo(report):
+        for frame in each.source.stack:
+            place = os.path.normpath(frame.file), frame.line
+            sent[place] = sent.get(place, 0) + (at_most(each).bytes or 0)
+    for file in own_files(report.program):
+        for node in nodes_of(report.program, file):
+            if not isinstance(node, ast.Assign) or not isinstance(call := node.value, ast.Call) or not call.args:
+                continue
+            is_gather = name_of(call.func) in GATHERS
+            if not is_gather and name_of(call.func) not in EXPANSIONS:
+                continue
+            around_uses = list(_around_uses(report.program, (file, node)))
+            wanted = [each for each in around_uses if is_gather or _is_sent(each)][:MAX_WAYS]
+            lines = [node.lineno] if is_gather else [each.lineno for each in wanted]
+            size = max((sent.get((os.path.normpath(file), line), 0) for line in lines), default=0)
+            fixes = [
+                Fix(f"{ast.unparse(call.func)} behind {_short(each)} (line {each.lineno})", _edits(file, call, each))
+                for each in wanted
+            ]
+            if size and fixes:
+                what = "gathered before it is made smaller" if is_gather else "made larger before it is sent"
+                message = f"{ast.unparse(call.args[0])} may be {what}"
+                yield suspect("SS22", what, SourcePosition.of_line(file, node.lineno), message, fixes, expected=size)
+
+
+def _around_uses(program: Program, placed: tuple[str, ast.Assign]) -> Iterator[ast.expr]:
+    """Yield the expressions of one statement in which all uses are of what a statement assigns, the largest first."""
+    file, statement = placed
+    body = getattr(next(around(program, placed), None), "body", [])
+    names = assigned_names(statement)
+    users: dict[ast.stmt, list[ast.Name]] = {}
+    for each in body[body.index(statement) + 1 :] if statement in body else ():
+        uses = [node for node in ast.walk(each) if isinstance(node, ast.Name) and node.id in names]
+        if loads := [node for node in uses if isinstance(node.ctx, ast.Load)]:
+            users[each] = loads
+        if len(loads) < len(uses):
+            break
+    if len(users) != 1 or not (isinstance(next(iter(users)), ast.Assign | ast.Return)):
+        return
+    ways = [list(_enclosing(program, file, use)) for use in next(iter(users.values()))]
+    yield from (each for each in reversed(ways[0]) if all(each in way for way in ways))
+
+
+def _enclosing(program: Program, file: str, use: ast.Name) -> Iterator[ast.expr]:
+    """Yield the expressions around a name that have values of their own, the smallest first."""
+    for each in around(program, (file, use)):
+        if isinstance(each, ast.keyword | ast.Attribute | ast.Tuple):
+            continue
+        if not isinstance(each, ast.expr) or isinstance(each, ast.Lambda | ast.comprehension):
+            return
+        yield each
+
+
+def _is_sent(expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Call) and name_of(expression.func) in SENDS
+
+
+def _short(expression: ast.expr) -> str:
+    return f"{name_of(expression.func)}(…)" if isinstance(expression, ast.Call) else "what is made of it"
+
+
+def _edits(file: str, call: ast.Call, expression: ast.expr) -> Edits:
+    rest = [*map(ast.unparse, call.args[1:]), *map(ast.unparse, call.keywords)]
+    outer = wrapped((file, expression), f"{ast.unparse(call.func)}(", "".join(f", {each}" for each in rest) + ")")
+    return together(instead((file, call), ast.unparse(call.args[0])), outer)
