@@ -6,6 +6,7 @@ import ast
 import os
 from collections.abc import Iterator
 
+from ..catalog.spellings import functions_of
 from ..findings.compiled import at_most, in_hlo
 from ..findings.fixes.calls import around, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, instead, together, wrapped
@@ -14,9 +15,9 @@ from ..findings.rules import suspect
 from ..ir.program import Program
 from ..report import Finding, Fix, Report, SourcePosition
 
-GATHERS = ("all_gather",)
+GATHERS = functions_of("all-gather")
 EXPANSIONS = ("repeat", "tile", "broadcast_to")
-SENDS = (*GATHERS, *CONSTRAINTS, "ppermute", "all_to_all")
+SENDS = (*functions_of(), *CONSTRAINTS)
 
 MAX_WAYS = 3
 
