@@ -15,7 +15,6 @@ from ..findings.rules import suspect
 from ..ir.program import Program
 from ..report import Finding, Fix, Report, SourcePosition
 
-GATHERS = functions_of("all-gather")
 EXPANSIONS = ("repeat", "tile", "broadcast_to")
 SENDS = (*functions_of(), *CONSTRAINTS)
 
@@ -23,7 +22,10 @@ MAX_WAYS = 3
 
 
 def moved(report: Report) -> Iterator[Finding]:
-    """`b = f(gather(a))` as `b = gather(f(a))`, and `gather(repeat(a))` as `repeat(gather(a))`: the trial decides."""
+    """`b = f(send(a))` as `b = send(f(a))`, and `send(repeat(a))` as `repeat(send(a))`: the trial decides.
+
+    Slices of what is sent first, then the largest expressions.
+    """
     sent: dict[tuple[str, int], int] = {}
     for each in in_hlo(report):
         for frame in each.source.stack:
@@ -33,19 +35,19 @@ def moved(report: Report) -> Iterator[Finding]:
         for node in nodes_of(report.program, file):
             if not isinstance(node, ast.Assign) or not isinstance(call := node.value, ast.Call) or not call.args:
                 continue
-            is_gather = name_of(call.func) in GATHERS
-            if not is_gather and name_of(call.func) not in EXPANSIONS:
+            is_sent = name_of(call.func) in SENDS
+            if not is_sent and name_of(call.func) not in EXPANSIONS:
                 continue
-            around_uses = list(_around_uses(report.program, (file, node)))
-            wanted = [each for each in around_uses if is_gather or _is_sent(each)][:MAX_WAYS]
-            lines = [node.lineno] if is_gather else [each.lineno for each in wanted]
+            ways = [each for each in _around_uses(report.program, (file, node)) if is_sent or _is_sent(each)]
+            wanted = sorted(ways, key=lambda each: not isinstance(each, ast.Subscript))[:MAX_WAYS]
+            lines = [node.lineno] if is_sent else [each.lineno for each in wanted]
             size = max((sent.get((os.path.normpath(file), line), 0) for line in lines), default=0)
             fixes = [
                 Fix(f"{ast.unparse(call.func)} behind {_short(each)} (line {each.lineno})", _edits(file, call, each))
                 for each in wanted
             ]
             if size and fixes:
-                what = "gathered before it is made smaller" if is_gather else "made larger before it is sent"
+                what = "sent before it is made smaller" if is_sent else "made larger before it is sent"
                 message = f"{ast.unparse(call.args[0])} may be {what}"
                 yield suspect("SS22", what, SourcePosition.of_line(file, node.lineno), message, fixes, expected=size)
 
@@ -83,6 +85,8 @@ def _is_sent(expression: ast.expr) -> bool:
 
 
 def _short(expression: ast.expr) -> str:
+    if isinstance(expression, ast.Subscript):
+        return ast.unparse(expression)
     return f"{name_of(expression.func)}(…)" if isinstance(expression, ast.Call) else "what is made of it"
 
 

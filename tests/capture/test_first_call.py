@@ -713,3 +713,24 @@ def test_what_a_wrapper_donates(captured: Captured, size: int, is_copied: bool) 
     assert capture.execution.seeded_inputs is not is_copied
     (result,) = (each for each in capture.execution.outputs if each.type == f"f32[8,{size}]")
     assert (result.minimum == result.maximum == 5) is is_copied
+
+
+def test_functions_of_libraries_with_the_same_name_are_not_meant(captured: Captured) -> None:
+    capture = captured(
+        """
+        import types
+        import jax, jax.numpy as jnp
+
+        library = types.ModuleType("library")
+        exec("def fn(x):\\n    return x", library.__dict__)
+
+        @jax.jit
+        def fn(x):
+            return jnp.sum(x)
+
+        library.fn(jnp.ones((4, 4)))
+        fn(jnp.ones(8))
+        """
+    )
+    assert capture.failure is None
+    assert [each.type for each in capture.arguments] == ["f32[8]"]

@@ -660,3 +660,13 @@ step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P("data"), out_specs=P("
 step_inputs = (A(S("data"), 64, 8, 16), A(S("data"), 64, 2, 16))
 """
 """Keys that are repeated for all heads of queries, and gathered then."""
+
+HALO = f"""{HEAD}
+def local(u):
+    above = jax.lax.ppermute(u, "data", [(n, n + 1) for n in range(3)])
+    return u + jnp.concatenate([above[-1:], u[:-1]])
+
+step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P("data"), out_specs=P("data")))
+step_inputs = (A(S("data"), 64, 32),)
+"""
+"""Whole blocks that are sent, of which the last row is used."""

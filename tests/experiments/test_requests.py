@@ -99,6 +99,7 @@ def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experi
             (programs.TIME_MAJOR, 'rows = S("data")'),
             (programs.EARLY, "everyone"),
             (programs.REPEATED, "    k = "),
+            (programs.HALO, "above"),
         ],
         3,
         1,
@@ -121,6 +122,7 @@ def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experi
         "time major",
         "early",
         "repeated",
+        "halo",
     ],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:

@@ -123,8 +123,8 @@ def requested(text: str, results: tuple[str, ...]) -> dict[str, PartitionSpec | 
             {"result['b'][1]": ("", "y"), "result['a']": ("y",)},
             True,
         ),
-        # One for both parts of `b`: a tree of them is not written out in another.
-        (", out_shardings={'a': rows, 'b': rows, 'c': rows}", TREE, {"result['b'][1]": ("y",)}, False),
+        # One for both parts of `b`, of which a tree is written out.
+        (", out_shardings={'a': rows, 'b': rows, 'c': rows}", TREE, {"result['b'][1]": ("y",)}, True),
         (", out_shardings=(rows,)", PAIR, {"result[1]": ("y",)}, False),
         ("", ("result.loss",), {"result.loss": ("y",)}, False),
         ("", ("result.loss", "result.aux"), {"result.loss": ("y",)}, False),

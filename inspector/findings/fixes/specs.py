@@ -15,6 +15,9 @@ from .jits import jit_of, with_jit_keyword
 
 SPECS = ("P", "PartitionSpec")
 MESHES = ("Mesh", "make_mesh", "AbstractMesh")
+MAX_WRITTEN = 24
+"""Results below one sharding for which that is written out."""
+
 CONSTRAINTS = ("with_sharding_constraint", "reshard")
 
 
@@ -31,22 +34,27 @@ def with_out_specs(report: Report, specs: Mapping[str, object]) -> Edits:
     names = [value.name for value in report.shardings if value.role == "output"]
     if not all(texts.values()) or not set(texts) <= set(names):
         return ()
-    if given is not None:
-        found = {name: follow(program, file, given, steps_of(name)) for name in names}
-        parts = {found[name][0]: text for name, text in texts.items()}
-        is_apart = all(parts[found[name][0]] == text for name, text in texts.items()) and not any(
-            node in parts and name not in texts for name, (node, _) in found.items()
-        )
-        is_tree = any(isinstance(node, ast.Tuple | ast.List | ast.Dict) for node in parts)
-        if is_apart and not is_tree:
-            return together(*(instead((file, node), text) for node, text in parts.items()))
-        if is_tree or isinstance(given, ast.Tuple | ast.List | ast.Dict):
-            return ()
-    rest = "None" if given is None else ast.unparse(given)
-    tree = _tree({name.removeprefix("result"): texts.get(name, rest) for name in names})
-    if tree is None:
+    if given is None:
+        tree = _tree({name.removeprefix("result"): texts.get(name, "None") for name in names})
+        return () if tree is None else with_jit_keyword(jit, "out_shardings", tree)
+    found = {name: follow(program, file, given, steps_of(name)) for name in names}
+    changed = {found[name][0] for name in texts}
+    if any(isinstance(node, ast.Tuple | ast.List | ast.Dict) for node in changed):
         return ()
-    return with_jit_keyword(jit, "out_shardings", tree) if given is None else instead((file, given), tree)
+    parts = {
+        node: {"".join(left): texts.get(name, ast.unparse(node)) for name, (at, left) in found.items() if at is node}
+        for node in changed
+    }
+    written = {node: _one(each.values()) or _tree(each) for node, each in parts.items() if len(each) <= MAX_WRITTEN}
+    if len(written) < len(parts) or not all(written.values()):
+        return ()
+    return together(*(instead((file, node), text) for node, text in written.items() if text))
+
+
+def _one(texts: Iterable[str]) -> str:
+    """The text that all are; empty where they differ."""
+    found = set(texts)
+    return found.pop() if len(found) == 1 else ""
 
 
 def with_result_specs(report: Report, specs: Mapping[str, object]) -> Edits:

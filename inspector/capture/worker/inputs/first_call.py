@@ -36,11 +36,13 @@ TRACING = "jax._src.pjit"
 class FirstCall:
     """Waits for the call of a function, by its dotted name, and hands it to `take`, once.
 
-    Or else, and then it says so, the call of the program of which the function is a part.
+    Or else, and then it says so, the call of the program of which the function is a part. If the script `defines` a
+    function of that name, no library's is meant.
     """
 
-    def __init__(self, dotted: str, take: Callable[[Call, bool], object]) -> None:
+    def __init__(self, dotted: str, take: Callable[[Call, bool], object], *, defines: bool) -> None:
         *self._owners, self.name = dotted.split(".")
+        self._defines = defines
         self._take = take
         self._jitted: Any = None
         self._pending: Call | None = None
@@ -154,7 +156,7 @@ class FirstCall:
     def _is_of_owner(self, function: Any) -> bool:
         """Return whether a function is one of the object, class or function that the request names, if it names one."""
         if not self._owners or self._is_held(function):
-            return True
+            return not self._defines or self._is_held(function) or _is_of_script(function)
         from .calls import names_of
 
         owner, bound = self._owners[-1], getattr(function, "__self__", None)
@@ -165,6 +167,10 @@ class FirstCall:
         held = variable(sys.modules["__main__"], owner)
         may_have_it = held is None or attribute(held, self.name) is not None
         return owner in qualified.split(".")[:-1] or (may_have_it and "." not in qualified)
+
+
+def _is_of_script(function: Any) -> bool:
+    return "__main__" in (getattr(each, "__module__", None) for each in (function, inspect.unwrap(function)))
 
 
 def _wrapped_jit(function: Any) -> Any:
@@ -246,7 +252,7 @@ def capture_call(costliest: Costliest) -> None:
             costliest.finish(lambda: raised(failed))
         channel.enter("script")
 
-    watch = FirstCall(dotted, take)
+    watch = FirstCall(dotted, take, defines=dotted in functions_in(program.text))
     watch.watch()
     channel.enter("script")
     run(program, dotted)
