@@ -226,7 +226,8 @@ class Lab:
                 titles.append(fix.title)
                 standing.add(fix.edits)
                 continue
-            why = "a better change is at the same place"
+            is_same = best is not None and fix.experiment is not None and fix.experiment.after == best.after
+            why = "it comes to the same as the fix" if is_same else "a better change is at the same place"
             if outcome is not None:
                 why = "it saves nothing on top of a better change"
             repeated = replace(fix.experiment, state="not helping", why=why) if fix.experiment is not None else None
@@ -248,7 +249,11 @@ class Lab:
             return self._tried_with(case, edits, found)
 
     def _with_outcome(self, done: _Tried | Experiment, found: Finding, position: int) -> Fix:
-        fix = replace(found.fixes[position], experiment=self._judged(done, found))
+        outcome, fix = self._judged(done, found), found.fixes[position]
+        is_there = found.confidence == "proved" and found.rule not in outcome.gone
+        if outcome.helps and is_there and found.severity != "error" and not rule_of(found).is_observation:
+            fix = replace(fix, title=f"{fix.title}; it saves elsewhere, the finding stays")
+        fix = replace(fix, experiment=outcome)
         return fix if isinstance(done, Experiment) else with_true_title(fix, self._side.specs, done.after.specs)
 
     def _judged(self, done: _Tried | Experiment, found: Finding) -> Experiment:

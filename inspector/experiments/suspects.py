@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...parsers.source import Frame
 from ..findings.fixes.edits import Edits
 from ..findings.rules import rule_of, suspect
-from ..report import Edit, Finding, Fix, Report, SourcePosition
+from ..report import Edit, Experiment, Finding, Fix, Report, SourcePosition
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange, Prices
 from .written import fixes_of, place_of
@@ -133,11 +133,19 @@ def _finding(priced: Prices, candidate: PricedCandidate, fixes: list[Fix]) -> Fi
 
 
 def confirmed(found: Finding) -> Finding:
-    """A suspect as what it is once a trial has shown so."""
-    if not any(fix.helps for fix in found.fixes):
-        return found
-    said = re.sub(r"\bmay (cost|send|compute)\b", r"\1s", found.message).replace(", or send less", ", or sends less")
+    """A suspect as what it is once trials have shown so: it costs more, or no more."""
+    done = [fix.experiment for fix in found.fixes if fix.edits]
+    said = found.message
+    if any(each is not None and each.helps for each in done):
+        said = re.sub(r"\bmay (cost|send|compute)\b", r"\1s", said).replace(", or send less", ", or sends less")
+    elif done and all(each is not None and _saves_nothing(each) for each in done):
+        said = re.sub(r"\bmay (cost|send) (more|less)\b", r"\1s no \2", said)
     return replace(found, message=said)
+
+
+def _saves_nothing(done: Experiment) -> bool:
+    before, after = done.before.bytes, done.after.bytes
+    return before is not None and after is not None and after >= before
 
 
 def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:

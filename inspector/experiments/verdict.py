@@ -26,6 +26,9 @@ sent shrinks, if that is more."""
 MAX_MORE_MEMORY = 0.1
 """Share by which memory may grow, or twice that by which what is sent shrinks, if that is more."""
 
+MAX_MORE_SENT = 1e-3
+"""Share by which what is sent may grow where memory is saved, or what was seen is gone."""
+
 LEAST_MEMORY = 0.01
 """Share of the memory of a device that is a saving."""
 
@@ -132,7 +135,7 @@ def _is_seen(found: Finding, before: Report) -> bool:
 def _more_taken(saves: str, before: Measured, after: Measured) -> str:
     if saves == "memory" and is_more(before.memory, after.memory):
         return "more memory is needed"
-    return "more bytes are sent" if is_more(before.bytes, after.bytes) else ""
+    return "more bytes are sent" if is_more(before.bytes, after.bytes, MAX_MORE_SENT) else ""
 
 
 def _obstacle(saves: str, before: Measured, after: Measured) -> str:
@@ -148,7 +151,8 @@ def _without_gain(saves: str, before: Measured, after: Measured) -> str:
         return f"arguments and results take {_change(before.held, after.held)} on each device"
     if saves == "compute" and before.seconds is None and is_more(after.work, before.work):
         return ""
-    if is_more(before.bytes, after.bytes) and (saves == "memory" or before.seconds is None):
+    most = MAX_MORE_SENT if saves == "memory" else 0.0
+    if is_more(before.bytes, after.bytes, most) and (saves == "memory" or before.seconds is None):
         return "more bytes are sent"
     if saves == "memory":
         return "" if is_more(after.memory, before.memory, LEAST_MEMORY) else "no less memory is needed"

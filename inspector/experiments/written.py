@@ -72,7 +72,7 @@ def with_true_title(fix: Fix, before: Mapping[str, str | None], after: Mapping[s
     if not fix.requests or not changed or (is_met and {each[0] for each in changed} <= dict(fix.requests).keys()):
         return fix
     _, now, spec = changed[0]
-    names = {_starred(name): (before, after) == (now, spec) for name, before, after in changed}
+    names = {_starred(name): _is_as(before, now) and _is_as(after, spec) for name, before, after in changed}
     title = f"request {_short(spec)} for {_named(names)} instead of {_short(now)}{_also(names)}"
     return replace(fix, title=_with_line(title, fix.edits))
 

@@ -368,7 +368,7 @@ def test_keys_that_every_device_holds_send_nothing(tmp_path: Path) -> None:
     """They are more than today's arguments, and less than what is gathered today."""
     before, request = report_of(tmp_path, programs.ATTENTION)
     assert before.capture.arguments[0].spec == "P(None, 'x')"
-    found = suggested(before.capture, request, 5)
+    found = suggested(before.capture, request, 8)
     today = next(row for row in found.rows if row.requests is None)
     assert (today.cost > 0, found.rows[0].cost) == (True, 0)
     assert found.rows[0].memory < today.memory
