@@ -353,15 +353,13 @@ def _in_trees(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edi
 
     All such trees together, which one array may go through, then each by itself.
     """
-    first = next(each for each in changes if each.kind == "argument")
-    wanted, now, steps = first.spec or "P()", entries_in(first.now or "P()"), steps_of(first.name)
+    _, wanted, now = asked(changes)
+    steps = steps_of(next(each.name for each in changes if each.kind == "argument"))
     found: dict[ast.expr, Edits] = {}
     for file in user_files(program):
-        for call in nodes_of(program, file):
-            if not isinstance(call, ast.Call) or name_of(call.func) not in PLACES or len(call.args) < 2:
-                continue
+        for _, _, given in _placements(program, file):
             paths = (steps[dropped:] for dropped in range(len(steps)))
-            parts = ((*follow(program, file, call.args[1], path), path) for path in paths)
+            parts = ((*follow(program, file, given, path), path) for path in paths)
             node = next((node for node, left, path in parts if len(left) < len(path)), None)
             if node is not None and _entries_of(program, file, node) == now:
                 text = _sharding_named(program, (file, node), wanted, other_than=name_of(node))
