@@ -330,7 +330,7 @@ CEILINGS = {
     "inspector/diff": 1380,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 3105,
+    "inspector/experiments": 3110,
     "inspector/findings": 7950,
     "inspector/ir": 1906,
     "inspector/render": 8720,

@@ -77,7 +77,7 @@ class Attempt:
             request,
             chosen=devices if negotiable and devices is not None else 0,
             topology="" if topology is None else json.dumps(topology),
-            compiled=str(WARMTH.compiled) if request.is_trial else "",
+            compiled=str(WARMTH.compiled.path) if request.is_trial else "",
         )
         self._deadline = deadline
         self._python = request.python or sys.executable

@@ -163,10 +163,9 @@ class Warmth:
             return pid
 
     @cached_property
-    def compiled(self) -> Path:
+    def compiled(self) -> Scratch:
         """The folder of what scripts compiled: it goes with this process."""
-        self._scratch = Scratch()
-        return self._scratch.path
+        return Scratch()
 
     def prepare(self) -> None:
         """Start a server for what was started last: somebody is going to capture again."""

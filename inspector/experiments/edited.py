@@ -39,12 +39,12 @@ def captured_with(
     with Scratch() as folder:
         pairs = list(_written(texts, folder, request.directory or os.getcwd()))
         with closing(capture(replace(request, replaced=tuple(pairs), devices=devices_of(known, request)))) as growing:
-            is_known = False
+            is_compiled = False
             for latest in growing:
-                is_run = latest.progress is not None and latest.progress.phase == "run" and not latest.complete
-                if is_run and not is_known and not is_wanted(latest):
-                    return replace(latest, progress=None, complete=True)
-                is_known |= is_run
+                if not is_compiled and latest.progress is not None and latest.progress.phase == "run":
+                    is_compiled = True
+                    if not is_wanted(latest):
+                        return replace(latest, progress=None, complete=True)
             return latest
 
 

@@ -274,21 +274,24 @@ class Lab:
             said = changed.failure.message.partition("\n")[0]
             why = f"the changed program stops while {PHASES[changed.failure.phase]}: {said}"
             return Experiment("untried" if changed.failure.kind == "died" else "does not trace", why)
-        after = inspect(changed, self._policy)
+        after, side = self._inspected(changed)
         is_other = draws_others(self._report.program, edits)
         unchanged = None if is_other else self._before.capture.execution
         numbers = compared(unchanged, changed.execution, _rounding(found), lambda: self._nudged)
-        done = _Tried(Side.of(after, measured(after)), numbers)
-        if done.after.cost.later > self._side.cost.later and self._may_help_next(done.after):
+        done = _Tried(side, numbers)
+        if side.cost.later > self._side.cost.later and self._may_help_next(side):
             done = self._in_the_next_step(request, edits, after, done)
         is_compared = is_other or numbers.values != "not compared" or not self._is_small_and_elsewhere
         if is_compared or not self._judged(done, found).helps:
             return done
         return _Tried(done.after, *self._compared_here(edits, changed, case, _rounding(found)))
 
+    def _inspected(self, changed: Capture) -> tuple[Report, Side]:
+        after = inspect(changed, self._policy)
+        return after, Side.of(after, measured(after))
+
     def _may_help(self, compiled: Capture) -> bool:
-        after = inspect(compiled, self._policy)
-        return may_help(self._side, Side.of(after, measured(after)))
+        return may_help(self._side, self._inspected(compiled)[1])
 
     def _may_help_next(self, after: Side) -> bool:
         """Return whether a step takes its arguments as they come, and sends less for it."""
@@ -301,8 +304,7 @@ class Lab:
         changed = captured_with(self._report.program, given, edits)
         if changed is None or changed.failure is not None:
             return done
-        later = inspect(changed, self._policy)
-        return done._replace(after=Side.of(later, measured(later)))
+        return done._replace(after=self._inspected(changed)[1])
 
     @cached_property
     def _side(self) -> Side:

@@ -29,9 +29,8 @@ def renamed(report: Report) -> Iterator[Finding]:
         for name in [each for each in used if each not in names]:
             alike = sorted(idle, key=lambda each: -SequenceMatcher(None, each[1], name).ratio())[:MAX_WAYS]
             fixes = [
-                Fix(f"name it {name!r} instead of {each[1]!r} (line {place.lineno})", edits)
-                for each in alike
-                for place, edits in (_with_name(file, each, name),)
+                Fix(f"name it {name!r} instead of {now!r} (line {at.lineno})", _with_name(file, at, name))
+                for at, now, _ in alike
             ]
             if fixes:
                 message = f"no rule is for dimensions named {name!r}, which are left whole"
@@ -61,6 +60,5 @@ def _used(program: Program, names: set[str]) -> Counter[str]:
     return found
 
 
-def _with_name(file: str, rule: Rule, name: str) -> tuple[ast.expr, Edits]:
-    place = rule[0].elts[0] if isinstance(rule[0], ast.Tuple) else rule[0]
-    return place, instead((file, place), repr(name))
+def _with_name(file: str, rule: ast.expr, name: str) -> Edits:
+    return instead((file, rule.elts[0] if isinstance(rule, ast.Tuple) else rule), repr(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 from ..catalog.spellings import functions_of
@@ -21,16 +22,21 @@ SENDS = (*functions_of(), *CONSTRAINTS)
 MAX_WAYS = 3
 
 
+def sent_from(report: Report) -> Counter[tuple[str, int]]:
+    """The bytes that collectives send in all, by each line of their call stacks; 0 of one of an unknown number."""
+    sent: Counter[tuple[str, int]] = Counter()
+    for each in in_hlo(report):
+        for frame in each.source.stack:
+            sent[os.path.normpath(frame.file), frame.line] += at_most(each).bytes or 0
+    return sent
+
+
 def moved(report: Report) -> Iterator[Finding]:
     """`b = f(send(a))` as `b = send(f(a))`, and `send(repeat(a))` as `repeat(send(a))`: the trial decides.
 
     Slices of what is sent first, then the largest expressions.
     """
-    sent: dict[tuple[str, int], int] = {}
-    for each in in_hlo(report):
-        for frame in each.source.stack:
-            place = os.path.normpath(frame.file), frame.line
-            sent[place] = sent.get(place, 0) + (at_most(each).bytes or 0)
+    sent = sent_from(report)
     for file in own_files(report.program):
         for node in nodes_of(report.program, file):
             if not isinstance(node, ast.Assign) or not isinstance(call := node.value, ast.Call) or not call.args:
@@ -41,7 +47,7 @@ def moved(report: Report) -> Iterator[Finding]:
             ways = [each for each in _around_uses(report.program, (file, node)) if is_sent or _is_sent(each)]
             wanted = sorted(ways, key=lambda each: not isinstance(each, ast.Subscript))[:MAX_WAYS]
             lines = [node.lineno] if is_sent else [each.lineno for each in wanted]
-            size = max((sent.get((os.path.normpath(file), line), 0) for line in lines), default=0)
+            size = max((sent[os.path.normpath(file), line] for line in lines), default=0)
             fixes = [
                 Fix(f"{ast.unparse(call.func)} behind {_short(each)} (line {each.lineno})", _edits(file, call, each))
                 for each in wanted

@@ -20,7 +20,7 @@ from ..units import format_bytes
 from .donations import donated
 from .dropped_axes import dropped
 from .logical_names import renamed
-from .moved import moved
+from .moved import moved, sent_from
 from .switches import switched
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
@@ -132,7 +132,7 @@ def _summed_again(report: Report) -> Iterator[Finding]:
 
 def _sent_twice(report: Report) -> Iterator[Finding]:
     """`b = send(norm(x))` beside `a = send(x)`: `norm(a)` may be the same, which the trial decides."""
-    sent = {(os.path.normpath(frame.file), frame.line) for each in in_hlo(report) for frame in each.source.stack}
+    sent = sent_from(report)
     for file in own_files(report.program):
         for name, first, second in _pairs(report.program, file):
             inner = second.args[0]

@@ -145,7 +145,7 @@ class _Slices:
         return self._ends.of(value)
 
     def starts(self, use: HloUse) -> tuple[tuple[int, ...], ...] | None:
-        """Return the start of each partition's slice, by dimension that is cut; None where that is not known."""
+        """Return the start of each partition's slice, by sharded dimension; None where that is not known."""
         found = []
         operand = next(iter(use.instruction.operand_types), None)
         before, after = (

@@ -64,8 +64,8 @@ def compiled_to(compiled: Collective | None, then: str = "") -> tuple[str, str]:
 
 
 def on_another_target(report: Report) -> tuple[tuple[str, str], ...]:
-    """Return that another target's compiler may mend it, as evidence where this target is the CPU."""
-    words = "other compilers may mend this: compare --target tpu:v5e or gpu:h100"
+    """Return that another target's compiler may fix it, as evidence where this target is the CPU."""
+    words = "other compilers may fix this: compare --target tpu:v5e or gpu:h100"
     return (("target", words),) if platform_of(report) == "cpu" else ()
 
 

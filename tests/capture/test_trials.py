@@ -33,10 +33,10 @@ def script(tmp_path: Path) -> Request:
 
 def test_what_a_script_compiles_besides_is_compiled_once(script: Request, tmp_path: Path) -> None:
     plain, first = list(capture(script))[-1], list(capture(for_numbers(script)))[-1]
-    kept = {path.name: path.stat().st_mtime_ns for path in WARMTH.compiled.iterdir()}
+    kept = {path.name: path.stat().st_mtime_ns for path in WARMTH.compiled.path.iterdir()}
     second = list(capture(for_numbers(script)))[-1]
     assert kept
-    assert {path.name: path.stat().st_mtime_ns for path in WARMTH.compiled.iterdir()} == kept
+    assert {path.name: path.stat().st_mtime_ns for path in WARMTH.compiled.path.iterdir()} == kept
     for one in (first, second):
         assert one.failure is None
         assert one.execution is not None

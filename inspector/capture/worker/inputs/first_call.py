@@ -169,13 +169,6 @@ class FirstCall:
         return owner in qualified.split(".")[:-1] or (may_have_it and "." not in qualified)
 
 
-def _defines(text: bytes, name: str) -> bool:
-    try:
-        return name in functions_in(text)
-    except (SyntaxError, ValueError):
-        return False
-
-
 def _is_of_script(function: Any) -> bool:
     return "__main__" in (getattr(each, "__module__", None) for each in (function, inspect.unwrap(function)))
 
@@ -259,7 +252,7 @@ def capture_call(costliest: Costliest) -> None:
             costliest.finish(lambda: raised(failed))
         channel.enter("script")
 
-    watch = FirstCall(dotted, take, defines=_defines(program.text, dotted))
+    watch = FirstCall(dotted, take, defines=dotted in functions_in(program.text))
     watch.watch()
     channel.enter("script")
     run(program, dotted)

@@ -255,8 +255,14 @@ def names_in(text: bytes) -> set[str] | None:
 
 
 def functions_in(text: bytes) -> list[str]:
-    """The functions that a script defines, wherever in it, in their order; methods with their class."""
-    found = list(_functions_of(ast.parse(text), ""))
+    """The functions that a script defines, wherever in it, in their order; methods with their class.
+
+    None of a text that is no Python, which says so when it is run.
+    """
+    try:
+        found = list(_functions_of(ast.parse(text), ""))
+    except (SyntaxError, ValueError):
+        return []
     return list(dict.fromkeys(name for _, name in sorted(found) if not name.endswith(".__init__")))
 
 
