@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.on_screen import analyses
 from shardscope.samples.catalogue import samples
 from shardscope.tui.app import ShardscopeApp
 
@@ -18,7 +19,7 @@ FONT = re.compile(r"@font-face\s*\{.*?\}\s*", re.DOTALL)
 async def draw(path: Path) -> None:
     """Run the screen without a terminal until everything is there, press the keys, and save what is seen."""
     script = next(sample.path for sample in samples() if sample.name == "fsdp_tp")
-    app = ShardscopeApp(capture(Request(f"{script}:grad")))
+    app = ShardscopeApp(capture(Request(f"{script}:grad")), analyses())
     async with app.run_test(size=SIZE) as pilot:
         while not app.screen.capture.complete or app.screen.report is None:
             await pilot.pause(0.2)

@@ -16,11 +16,10 @@ from textual.message import Message
 
 from ..inspector.capture.model import Capture
 from ..inspector.ir.program import Program, SourceFile
-from ..inspector.pipeline import first_look, inspect
 from ..inspector.render.table import Table
 from ..inspector.report import Collective, Report
+from ..inspector.report.analyses import Analyses
 from ..inspector.report.places import Place, Selection, StagePlace
-from ..inspector.report.policy import Policy
 from ..parsers.garbage import keep_what_is_there
 from ..parsers.record import Record
 from ..parsers.source import Source
@@ -99,12 +98,12 @@ class Analyst:
     def __init__(
         self,
         post: Callable[[Message], object],
-        policy: Policy,
+        analyses: Analyses,
         improve: Improve | None = None,
     ) -> None:
         """`improve` is done in a thread of its own."""
         self._post = post
-        self._policy = policy
+        self._analyses = analyses
         self._improve = improve
         self._improved: Capture | None = None
         self._waiting: dict[str, Analyst.Asked] = {}
@@ -125,12 +124,13 @@ class Analyst:
             self._awake.notify()
 
     def report(self, program: Program) -> None:
-        rest = self.Asked("rest", lambda: self._reported(inspect(program, self._policy)), self._post)
+        rest = self.Asked("rest", lambda: self._reported(self._analyses.inspect(program)), self._post)
         with self._awake:
             self._waiting.pop("rest", None)
             if _is_large(program):
                 self._waiting["rest"] = rest
-                first = self.Asked("report", lambda: self.Reported(first_look(program), whole=False), self._post)
+                look = self._analyses.first_look
+                first = self.Asked("report", lambda: self.Reported(look(program), whole=False), self._post)
                 self._waiting["report"] = first
             else:
                 self._waiting["report"] = rest

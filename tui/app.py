@@ -15,11 +15,9 @@ from textual.screen import Screen
 
 from ..inspector.capture.model import Capture
 from ..inspector.capture.spawn import CaptureHandle
-from ..inspector.diff.targets import compare
-from ..inspector.pipeline import inspect
 from ..inspector.report import Report
+from ..inspector.report.analyses import Analyses
 from ..inspector.report.changes import Diff
-from ..inspector.report.policy import EVERYTHING, Policy
 from ..inspector.report.traces import Trace
 from .analyst import Improve
 from .commands import Everything
@@ -38,13 +36,13 @@ from .trace_screen import CapturesOf, TraceScreen
 PRINTABLE = PrintableFilter()
 
 
-def show(captured: Capture, policy: Policy = EVERYTHING) -> None:
-    """Show a capture, with the findings that are wanted, until the user leaves."""
-    ShardscopeApp((captured,), policy=policy).run()
+def show(captured: Capture, analyses: Analyses) -> None:
+    """Show a capture until the user leaves."""
+    ShardscopeApp((captured,), analyses).run()
 
 
 def show_live(
-    begun: CaptureHandle, policy: Policy, improve: Callable[..., Report], *, watch: bool = False
+    begun: CaptureHandle, analyses: Analyses, improve: Callable[..., Report], *, watch: bool = False
 ) -> tuple[Capture, Report | None]:
     """Show a capture as it grows, until the user leaves; that ends the capture too.
 
@@ -61,16 +59,16 @@ def show_live(
         return shown
 
     try:
-        ShardscopeApp(feed, policy=policy, improve=improved, loops=(loop,)).run()
+        ShardscopeApp(feed, analyses, improve=improved, loops=(loop,)).run()
     finally:
         last = feed.stop()
     return last, shown if shown is not None and shown.capture.stages == last.stages else None
 
 
-def show_targets(captures: Sequence[CaptureHandle], policy: Policy = EVERYTHING) -> tuple[Capture, ...]:
+def show_targets(captures: Sequence[CaptureHandle], analyses: Analyses) -> tuple[Capture, ...]:
     """Show captures for several targets, one at a time or all side by side, as `show_live` does."""
     feeds = [Feed(begun.captures, begun.cancellation.cancel) for begun in captures]
-    app = ShardscopeApp(feeds[0], others=feeds[1:], policy=policy, loops=[EditLoop(each.request) for each in captures])
+    app = ShardscopeApp(feeds[0], analyses, others=feeds[1:], loops=[EditLoop(each.request) for each in captures])
     try:
         app.run()
     finally:
@@ -83,14 +81,14 @@ def show_diff(found: Diff) -> None:
     ScreenApp(DiffScreen, found).run()
 
 
-def show_trace(trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHING) -> None:
+def show_trace(trace: Trace, captures_of: CapturesOf, analyses: Analyses) -> None:
     """Show the programs of a trace, and the report of any of them, until the user leaves."""
-    ScreenApp(TraceScreen, trace, captures_of, policy).run()
+    ScreenApp(TraceScreen, trace, captures_of, analyses).run()
 
 
-def show_ranks(trace: Trace) -> None:
+def show_ranks(trace: Trace, analyses: Analyses) -> None:
     """Show where the processes of a run differ, until the user leaves."""
-    ScreenApp(RanksScreen, trace).run()
+    ScreenApp(RanksScreen, trace, analyses).run()
 
 
 class ThemedApp(App[None]):
@@ -147,20 +145,20 @@ class ShardscopeApp(ThemedApp):
     def __init__(
         self,
         captures: Iterable[Capture] | Feed,
+        analyses: Analyses,
         cancel: Callable[[], None] = lambda: None,
         others: Sequence[Feed] = (),
-        policy: Policy = EVERYTHING,
         improve: Improve | None = None,
         loops: Sequence[EditLoop] = (),
     ) -> None:
         """`loops` capture again what the feeds have, in their order; none where that cannot be."""
         self.feed = captures if isinstance(captures, Feed) else Feed(captures, cancel)
         self.feeds = (self.feed, *others)
-        self._policy = policy
+        self._analyses = analyses
         self._shown = 0
         self._targets = [loop.request.target for loop in loops]
         self._screens = [
-            partial(MainScreen, feed, policy, None if others else improve, loop)
+            partial(MainScreen, feed, analyses, None if others else improve, loop)
             for feed, loop in zip_longest(self.feeds, loops)
         ]
         super().__init__()
@@ -191,13 +189,15 @@ class ShardscopeApp(ThemedApp):
         programs = [feed.latest for feed in self.feeds]
         subjects = zip_longest([program.capture.subject for program in programs], self._targets)
         targets = [(subject and subject.target) or asked or "target not known" for subject, asked in subjects]
-        self.push_screen(SideBySide(lambda: compare(targets, list(map(inspect, programs)))))
+        analyses = self._analyses
+        self.push_screen(SideBySide(lambda: analyses.compare(targets, list(map(analyses.inspect, programs)))))
 
     def action_diff(self) -> None:
         """Show what differs between the first target and the one that is shown, else the second."""
-        one, other, policy = self.feeds[0].latest, self.feeds[self._shown or 1].latest, self._policy
+        one, other = self.feeds[0].latest, self.feeds[self._shown or 1].latest
         if isinstance(self.screen, MainScreen):
-            self.screen.show_diff(lambda: inspect(one, policy).diff_to(inspect(other, policy)))
+            inspect = self._analyses.inspect
+            self.screen.show_diff(lambda: inspect(one).diff_to(inspect(other)))
 
 
 def _mode(number: int) -> str:

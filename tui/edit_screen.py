@@ -14,13 +14,12 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 
 from ..inspector.capture.model import Capture, CaptureError
-from ..inspector.experiments.edited import changes_by
 from ..inspector.render.headline import headline
 from ..inspector.render.printable import printable
 from ..inspector.report import Finding, Report
+from ..inspector.report.analyses import Analyses
 from ..inspector.report.changes import Diff
 from ..inspector.report.places import Selection
-from ..inspector.report.policy import EVERYTHING, Policy
 from .copying import LINE, copies, whole_text
 from .diff_screen import ComparingScreen
 from .edit_loop import PERIOD_S, EditLoop, files_of
@@ -56,10 +55,10 @@ class EditScreen(ComparingScreen):
     failed: reactive[Capture | None] = reactive(None)
     """A later run that failed: what is shown is older than the source."""
 
-    def __init__(self, feed: Feed, policy: Policy = EVERYTHING, loop: EditLoop | None = None) -> None:
+    def __init__(self, feed: Feed, analyses: Analyses, loop: EditLoop | None = None) -> None:
         super().__init__()
         self._feed = feed
-        self._policy = policy
+        self._analyses = analyses
         self._edit_loop = loop
         self._run_before: Report | None = None
         self._run_shown = self._run_told = feed.runs
@@ -167,7 +166,7 @@ class EditScreen(ComparingScreen):
         elif self.report is None or self.report.capture.failure is not None or not self.report.capture.complete:
             self.notify("There is no report to search from yet.")
         else:
-            self.app.push_screen(SuggestScreen(self.report, self._edit_loop.request))
+            self.app.push_screen(SuggestScreen(self.report, self._edit_loop.request, self._analyses.suggest))
 
     def action_copy(self) -> None:
         """Copy what is selected; where several texts are of use, ask which."""
@@ -227,10 +226,10 @@ class EditScreen(ComparingScreen):
             return
         words = f"Capturing with the fix of {finding.rule} in a copy of the source …"
         self.notify(words, timeout=LONGEST_S)
-        request, policy = self._edit_loop.request, self._policy
+        request = self._edit_loop.request
 
         def applied() -> Diff:
-            found = changes_by(finding, report, request, policy)
+            found = self._analyses.changes_by(finding, report, request)
             self.app.call_from_thread(self.app.clear_notifications)
             return found
 

@@ -14,8 +14,8 @@ from textual.widget import Widget
 
 from ..inspector.capture.model import Capture
 from ..inspector.render.table import Table
+from ..inspector.report.analyses import Analyses
 from ..inspector.report.places import StagePlace
-from ..inspector.report.policy import EVERYTHING, Policy
 from .analyst import Analyst, Improve
 from .arrivals import analysed, explained_lines, failing_line, merged, same_entry, waiting_for
 from .edit_loop import EditLoop
@@ -55,12 +55,12 @@ class MainScreen(SelectionScreen):
     def __init__(
         self,
         feed: Feed,
-        policy: Policy = EVERYTHING,
+        analyses: Analyses,
         improve: Improve | None = None,
         loop: EditLoop | None = None,
     ) -> None:
-        super().__init__(feed, policy, loop)
-        self.analyst = Analyst(self.post_message, policy, improve)
+        super().__init__(feed, analyses, loop)
+        self.analyst = Analyst(self.post_message, analyses, improve)
         self._reported: Capture | None = None
         self._improving = ""
 

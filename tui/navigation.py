@@ -22,8 +22,8 @@ from ..inspector.render.finding_facts import where
 from ..inspector.render.printable import printable
 from ..inspector.render.tables.value_sites import neighbour
 from ..inspector.report import Collective, Finding
+from ..inspector.report.analyses import Analyses
 from ..inspector.report.places import ProbePlace, StagePlace
-from ..inspector.report.policy import EVERYTHING, Policy
 from ..parsers.record import Record
 from .collectives_pane import CollectivesPane
 from .edit_loop import EditLoop
@@ -103,8 +103,8 @@ class NavigationScreen(EditScreen):
     frame_number = reactive(0)
     """The frame of the selected stack that the source pane shows."""
 
-    def __init__(self, feed: Feed, policy: Policy = EVERYTHING, loop: EditLoop | None = None) -> None:
-        super().__init__(feed, policy, loop)
+    def __init__(self, feed: Feed, analyses: Analyses, loop: EditLoop | None = None) -> None:
+        super().__init__(feed, analyses, loop)
         self.program = feed.latest
         self.stage_chosen = False
         self.place_to_show: StagePlace | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -16,10 +16,10 @@ from textual.widgets import Static
 
 from ..inspector.capture.file import load
 from ..inspector.ir.program import Program, file_on_disk
-from ..inspector.pipeline import inspect
 from ..inspector.render.table import Column, count_cell
 from ..inspector.render.tables.traces import headline_parts, outcome, ranks_summary
-from ..inspector.report import file_and_line
+from ..inspector.report import Report, file_and_line
+from ..inspector.report.analyses import Analyses
 from ..inspector.report.changes import Diff
 from ..inspector.report.traces import Divergence, Side, Trace, ranks_text
 from .diff_screen import ComparingScreen, DiffPane
@@ -66,9 +66,10 @@ class RanksScreen(ComparingScreen):
         *PromptedScreen.LAST,
     ]
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, analyses: Analyses) -> None:
         super().__init__()
         self._trace = trace
+        self._inspect = analyses.inspect
         self._other = 1
 
     def compose(self) -> ComposeResult:
@@ -113,7 +114,7 @@ class RanksScreen(ComparingScreen):
             self.notify("Only one of these groups has a program of its own.", severity="warning")
             return
         programs = [(side.ranks, side.program.path) for side in shown if side.program and side.program.path]
-        self.show_diff(lambda: _diff(programs))
+        self.show_diff(lambda: _diff(programs, self._inspect))
 
     @on(RowTable.Moved)
     def _moved(self) -> None:
@@ -160,7 +161,7 @@ class RanksScreen(ComparingScreen):
         self.query_one("#ranks-sides", Static).update(Content("\n").join(lines))
 
 
-def _diff(programs: Sequence[tuple[tuple[int, ...], Path]]) -> Diff:
+def _diff(programs: Sequence[tuple[tuple[int, ...], Path]], inspect: Callable[[Program], Report]) -> Diff:
     one, other = (inspect(Program(load(path))) for _, path in programs)
     found = one.diff_to(other)
     before, after = (

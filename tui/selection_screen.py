@@ -6,9 +6,9 @@ from textual import on
 
 from ..inspector.capture.model import Failure
 from ..inspector.report import Collective, Finding, FindingPlace, PlacedMessage, ShardedValue
+from ..inspector.report.analyses import Analyses
 from ..inspector.report.changes import PassChange
 from ..inspector.report.places import Place, ProbePlace, SourceLine, StagePlace
-from ..inspector.report.policy import EVERYTHING, Policy
 from .analyst import Analyst, View
 from .diff_screen import DiffScreen
 from .edit_loop import EditLoop
@@ -27,8 +27,8 @@ class SelectionScreen(NavigationScreen):
 
     analyst: Analyst
 
-    def __init__(self, feed: Feed, policy: Policy = EVERYTHING, loop: EditLoop | None = None) -> None:
-        super().__init__(feed, policy, loop)
+    def __init__(self, feed: Feed, analyses: Analyses, loop: EditLoop | None = None) -> None:
+        super().__init__(feed, analyses, loop)
         self.place_chosen = False
 
     @on(TextView.Moved, "#source-text")

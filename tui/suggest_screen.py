@@ -14,10 +14,10 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from ..inspector.capture.protocol.request import Request
-from ..inspector.experiments.suggest import suggested
 from ..inspector.render.table import Table, plain_text
 from ..inspector.render.tables.suggestions import suggestions
 from ..inspector.report import Fix, Report
+from ..inspector.report.analyses import Suggest
 from ..inspector.report.edits import diff_of
 from ..inspector.report.suggestions import Suggestion, Suggestions
 from .entry_details import detail_lines
@@ -51,9 +51,9 @@ class SuggestScreen(PromptedScreen):
         *PromptedScreen.LAST,
     ]
 
-    def __init__(self, report: Report, request: Request) -> None:
+    def __init__(self, report: Report, request: Request, suggest: Suggest) -> None:
         super().__init__()
-        self._report, self._request = report, request
+        self._report, self._request, self._suggest = report, request, suggest
         self._table: Table | None = None
 
     def compose(self) -> ComposeResult:
@@ -83,7 +83,7 @@ class SuggestScreen(PromptedScreen):
             self.app.call_from_thread(self._head, f"{what} …")
 
         try:
-            found = suggested(self._report.capture, self._request, SECONDS, tell=tell)
+            found = self._suggest(self._report.capture, self._request, SECONDS, tell=tell)
         except StoppedError:
             return
         if not worker.is_cancelled:

@@ -16,7 +16,7 @@ from ..inspector.capture.model import Capture
 from ..inspector.render.table import Detail
 from ..inspector.render.tables.traces import programs
 from ..inspector.render.text.comparison import trace_headline
-from ..inspector.report.policy import EVERYTHING, Policy
+from ..inspector.report.analyses import Analyses
 from ..inspector.report.traces import Program, Trace
 from .feed import Feed
 from .key_footer import KeyFooter
@@ -58,11 +58,11 @@ class TraceScreen(PromptedScreen):
         *PromptedScreen.LAST,
     ]
 
-    def __init__(self, trace: Trace, captures_of: CapturesOf, policy: Policy = EVERYTHING) -> None:
+    def __init__(self, trace: Trace, captures_of: CapturesOf, analyses: Analyses) -> None:
         super().__init__()
         self._trace = trace
         self._captures_of = captures_of
-        self._policy = policy
+        self._analyses = analyses
         self._table = programs(trace)
         self._feeds: dict[int, Feed] = {}
 
@@ -111,7 +111,7 @@ class TraceScreen(PromptedScreen):
         if key not in self._feeds:
             wanted = self._captures_of(program)
             self._feeds[key] = Feed(wanted, wanted.cancel)
-        self.app.push_screen(ProgramScreen(self._feeds[key], self._policy))
+        self.app.push_screen(ProgramScreen(self._feeds[key], self._analyses))
 
     def _describe(self, key: int) -> None:
         if key < len(self._table.rows):

@@ -60,9 +60,10 @@ def present(capture: Capture, job: Job, improve: Callable[[Report], Report] = la
     if job.output.is_extract:
         return write_extract(capture, job.output)
     if job.output.format == "tui":
+        from shardscope.inspector.on_screen import analyses
         from shardscope.tui.app import show
 
-        show(capture, job.policy)
+        show(capture, analyses(job.policy))
         return after_screen(capture)
     with progress("analyzing", quiet=job.output.quiet):
         report = inspect(capture, job.policy)

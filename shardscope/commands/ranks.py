@@ -63,9 +63,10 @@ def run(options: argparse.Namespace) -> ExitCode:
             timeout=options.timeout,
         )
         if output.format == "tui":
+            from shardscope.inspector.on_screen import analyses
             from shardscope.tui.app import show_ranks
 
-            show_ranks(trace)
+            show_ranks(trace, analyses())
         else:
             write_rendered(renderer(output.format, "ranks")[1], trace, output)
     if trace.ranks.divergences:

@@ -46,11 +46,12 @@ def one(begun: CaptureHandle, job: Job) -> ExitCode:
             _keep(last, begun.request, job.save, stack)
             return write_extract(last, output)
     if output.format == "tui":
+        from shardscope.inspector.on_screen import analyses
         from shardscope.inspector.trace_errors.explain import explained_or_tried
         from shardscope.tui.app import show_live
 
         improve = partial(explained_or_tried, policy=job.policy, seconds=job.seconds)
-        last, shown = show_live(begun, job.policy, improve, watch=job.watch)
+        last, shown = show_live(begun, analyses(job.policy), improve, watch=job.watch)
     else:
         program, beginning = _analyzed(begun, job)
         last = program.capture
@@ -131,10 +132,12 @@ def several(captures: Iterable[CaptureHandle], job: Job) -> ExitCode:
     """Show one capture for each target, their collectives side by side; without a screen, one after the other."""
     is_on_screen = job.output.format == "tui"
     if is_on_screen:
+        from shardscope.inspector.on_screen import analyses
         from shardscope.tui.app import show_targets
 
         at_once = list(captures)
-        done = [(begun.request, last) for begun, last in zip(at_once, show_targets(at_once, job.policy), strict=True)]
+        shown = show_targets(at_once, analyses(job.policy))
+        done = [(begun.request, last) for begun, last in zip(at_once, shown, strict=True)]
     else:
         done = [(begun.request, watched(begun, quiet=job.output.quiet)) for begun in captures]
     with ExitStack() as stack:

@@ -176,9 +176,10 @@ def show(
     """
     output = job.output
     if wanted is None and output.format == "tui":
+        from shardscope.inspector.on_screen import analyses
         from shardscope.tui.app import show_trace
 
-        show_trace(trace, lambda program: Captures(program, python, foreign, again=again), job.policy)
+        show_trace(trace, lambda program: Captures(program, python, foreign, again=again), analyses(job.policy))
         return ExitCode.DONE
     if wanted is None:
         if output.stage is not None:

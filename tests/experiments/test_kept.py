@@ -71,7 +71,7 @@ def test_a_text_that_is_none_of_ours_changes_nothing(report: Report, text: bytes
 def test_a_capture_that_is_saved_from_the_screen_has_what_was_tried(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "show_live", lambda begun, policy, improve, watch: (report.capture, report))
+    monkeypatch.setattr(app, "show_live", lambda begun, analyses, improve, watch: (report.capture, report))
     options = argparse.Namespace(format="tui", output=None, quiet=False, details=(), stage=None, links=False)
     path = tmp_path / "screen.shardscope"
     job = Job(output_of(options), EVERYTHING, save=str(path))

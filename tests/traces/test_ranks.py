@@ -15,6 +15,7 @@ import pytest
 from shardscope.inspector.capture.model import CaptureError
 from shardscope.inspector.capture.protocol.trace import Backend, Called, CompiledProgram, ProcessStarted, TraceOptions
 from shardscope.inspector.capture.tracing import MAX_PROCESSES, devices_of_each, run_traced
+from shardscope.inspector.on_screen import analyses
 from shardscope.inspector.render.html.comparison import ranks_page, trace_page
 from shardscope.inspector.render.json.trace import ranks_json_schema, ranks_to_json
 from shardscope.inspector.render.tables.traces import outcome
@@ -131,7 +132,7 @@ def _shown(views: list[TextView]) -> list[str | None]:
 async def test_the_screen_shows_both_lines_and_compares_the_programs(trace: Trace) -> None:
     found = trace.ranks
     lines = (HERE / "diverging.py").read_text().splitlines()
-    app = ScreenApp(RanksScreen, trace)
+    app = ScreenApp(RanksScreen, trace, analyses())
     async with app.run_test(size=(120, 40)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: f"{len(found.divergences)} differences between ranks 0–1" in driver.text)
@@ -156,7 +157,7 @@ async def test_the_screen_shows_both_lines_and_compares_the_programs(trace: Trac
 async def test_no_difference_is_not_said_of_ranks_that_were_not_compared() -> None:
     backend = Backend("0", "0", "cpu", "cpu", 8, 1, 2)
     alone = Trace(("train.py",), (Process(ProcessStarted(1, (), "3", 0.0, 1), backend),), ())
-    app = ScreenApp(RanksScreen, replace(alone, ranks=compare_ranks(alone, 2)))
+    app = ScreenApp(RanksScreen, replace(alone, ranks=compare_ranks(alone, 2)), analyses())
     async with app.run_test(size=(80, 24)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "nothing was recorded of rank 0" in driver.text)

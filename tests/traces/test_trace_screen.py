@@ -14,6 +14,7 @@ from contextlib import suppress
 import pytest
 from shardscope.inspector.capture import file
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.on_screen import analyses
 from shardscope.inspector.report.traces import Program
 from shardscope.inspector.traces.read import Session
 from shardscope.tui.app import ScreenApp
@@ -45,7 +46,7 @@ class Recording:
 
 @pytest.mark.once
 async def test_reports_are_opened_from_the_list(training: Recorded) -> None:
-    app = ScreenApp(TraceScreen, training.trace, Recording)
+    app = ScreenApp(TraceScreen, training.trace, Recording, analyses())
     async with app.run_test(size=(150, 45)) as pilot:
         driver = Driver(app, pilot)  # type: ignore[arg-type]
         await driver.until(lambda: "train_step" in driver.text)

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 import textual._wait
 from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.on_screen import analyses
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
 from shardscope.tui.stage_pane import SourcePane, StagePane
@@ -76,7 +77,7 @@ def opened() -> Opened:
 
     @asynccontextmanager
     async def run(captures: Capture | Iterable[Capture], size: tuple[int, int] = (150, 45)) -> AsyncIterator[Driver]:
-        app = ShardscopeApp((captures,) if isinstance(captures, Capture) else captures)
+        app = ShardscopeApp((captures,) if isinstance(captures, Capture) else captures, analyses())
         async with app.run_test(size=size, notifications=True) as pilot:
             yield Driver(app, pilot)
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from shardscope.inspector.capture.model import STAGES, Capture
+from shardscope.inspector.on_screen import analyses
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.main_screen import MainScreen
 from textual.pilot import WaitForScreenTimeout
@@ -44,7 +45,7 @@ async def drive(capture: Capture, chance: random.Random, steps: int = 20) -> Non
     Raises:
         Exception: what was raised in the screen.
     """
-    app = ShardscopeApp((capture,))
+    app = ShardscopeApp((capture,), analyses())
     with suppress(WaitForScreenTimeout):  # a machine that has much to do
         async with app.run_test(size=chance.choice(SIZES), notifications=True) as pilot:
             for _ in range(100):

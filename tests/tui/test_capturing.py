@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.spawn import Cancellation, Request, capture
+from shardscope.inspector.on_screen import analyses
 from shardscope.parsers.source import Source
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.stage_pane import SourcePane, StagePane
@@ -68,7 +69,7 @@ async def test_leaving_ends_the_capture(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import time\nprint('here')\ntime.sleep(600)\n")
     cancellation = Cancellation()
-    app = ShardscopeApp(capture(Request(f"{script}:fn"), cancellation), cancellation.cancel)
+    app = ShardscopeApp(capture(Request(f"{script}:fn"), cancellation), analyses(), cancellation.cancel)
     async with app.run_test() as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "importing the script" in driver.text)

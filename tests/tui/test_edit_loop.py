@@ -15,6 +15,7 @@ import pytest
 from shardscope.inspector.capture.model import Capture, Failure, Progress
 from shardscope.inspector.capture.spawn import Cancellation, CaptureHandle, Request, last_capture
 from shardscope.inspector.experiments import edited
+from shardscope.inspector.on_screen import analyses
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Finding
 from shardscope.tui import suggest_screen
@@ -68,7 +69,7 @@ async def test_what_is_shown_stays_until_another_run_has_ended(sample: SampleCap
     faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
     loop = again(repaired, tmp_path / "script.py")
     ending = replace(faulty, progress=Progress("run", 0.0), complete=False)
-    app = ShardscopeApp((ending, faulty), loops=(loop,))
+    app = ShardscopeApp((ending, faulty), analyses(), loops=(loop,))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)
         await driver.press("3")
@@ -91,7 +92,7 @@ async def test_another_target_from_the_palette(sample: SampleCapture, tmp_path: 
     """What one types there is compiled for; what is no target is not offered."""
     faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
     loop = again(repaired, tmp_path / "script.py")
-    app = ShardscopeApp((faulty,), loops=(loop,))
+    app = ShardscopeApp((faulty,), analyses(), loops=(loop,))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)
         await driver.press("colon", *"tpu:v5p:2x2x9x9")
@@ -117,7 +118,7 @@ async def test_a_file_that_was_saved_is_captured_again(
     assert first.subject is not None
     first = replace(first, subject=replace(first.subject, script=str(script)))
     loop = again(first, script)
-    app = ShardscopeApp((first,), loops=(loop,))
+    app = ShardscopeApp((first,), analyses(), loops=(loop,))
     async with app.run_test(size=(120, 40)) as pilot:
         driver = await over(pilot, app)
         assert "r reruns" not in driver.text
@@ -157,7 +158,7 @@ def test_of_requests_that_wait_the_last_is_carried_out(sample: SampleCapture, tm
 
 async def test_a_run_that_did_not_end_is_nothing_to_compare_with(sample: SampleCapture, tmp_path: Path) -> None:
     loop = again(sample("missing_reduce_scatter:repaired"), tmp_path / "script.py")
-    app = ShardscopeApp((replace(Capture(), progress=Progress("arguments", 0.0)),), loops=(loop,))
+    app = ShardscopeApp((replace(Capture(), progress=Progress("arguments", 0.0)),), analyses(), loops=(loop,))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: isinstance(app.screen, MainScreen) and driver.screen.report is not None)
@@ -173,7 +174,7 @@ async def test_a_finding_is_read_copied_and_tried(
 ) -> None:
     faulty, repaired = (sample(f"missing_reduce_scatter:{name}") for name in ("faulty", "repaired"))
     monkeypatch.setattr(edited, "captured_with", lambda program, request, edits: repaired)
-    app = ShardscopeApp((faulty,), loops=(again(faulty, tmp_path / "script.py"),))
+    app = ShardscopeApp((faulty,), analyses(), loops=(again(faulty, tmp_path / "script.py"),))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)
         await driver.press("2", "home")
@@ -192,7 +193,7 @@ async def test_a_finding_is_read_copied_and_tried(
 
 
 async def test_a_file_has_nothing_to_run_again(sample: SampleCapture) -> None:
-    app = ShardscopeApp((sample("missing_reduce_scatter:faulty"),))
+    app = ShardscopeApp((sample("missing_reduce_scatter:faulty"),), analyses())
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         driver = await over(pilot, app)
         for key in ("r", "d", "A"):
@@ -229,7 +230,7 @@ async def test_watching_lives_through_broken_edits(tmp_path: Path, monkeypatch: 
     module.write_text(whole)
     loop = EditLoop(Request(f"{script}:fn", live=False, directory=str(tmp_path)), watch=True)
     handle = loop.begin()
-    app = ShardscopeApp(handle.captures, handle.cancellation.cancel, loops=(loop,))
+    app = ShardscopeApp(handle.captures, analyses(), handle.cancellation.cancel, loops=(loop,))
 
     def save(path: Path, text: str, *, by_rename: bool = False) -> None:
         if by_rename:
@@ -287,7 +288,7 @@ async def test_other_shardings_are_searched_for(tmp_path: Path, monkeypatch: pyt
     script = tmp_path / "script.py"
     script.write_text(SEARCHED)
     request = Request(f"{script}:step")
-    app = ShardscopeApp((last_capture(request),), loops=(EditLoop(request),))
+    app = ShardscopeApp((last_capture(request),), analyses(), loops=(EditLoop(request),))
     async with app.run_test(size=(120, 40)) as pilot:
         driver = await over(pilot, app)
         await driver.press("S")

@@ -12,6 +12,7 @@ import jax
 import pytest
 from shardscope.inspector.capture.model import Capture, Progress
 from shardscope.inspector.capture.spawn import Request, capture
+from shardscope.inspector.on_screen import analyses
 from shardscope.inspector.report.policy import EVERYTHING, Policy
 from shardscope.inspector.trace_errors.explain import explained_or_tried
 from shardscope.samples.catalogue import samples
@@ -66,7 +67,7 @@ async def test_a_finding_of_another_stage(sample: SampleCapture, opened: Opened)
 
 async def test_suppressed_ones_come_last_and_are_not_counted(sample: SampleCapture) -> None:
     policy = Policy(elsewhere=(("*.py", frozenset(("SS01",))),), settings="pyproject.toml")
-    app = ShardscopeApp((sample("missing_reduce_scatter:faulty"),), policy=policy)
+    app = ShardscopeApp((sample("missing_reduce_scatter:faulty"),), analyses(policy))
     async with app.run_test(size=(150, 45)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: isinstance(app.screen, MainScreen) and driver.screen.linked is not None)
@@ -96,7 +97,7 @@ async def test_why_a_function_does_not_trace(tmp_path: Path) -> None:
     )
     request = Request(f"{script}:fn", live=False)
     *_, failed = capture(request)
-    app = ShardscopeApp((failed,), improve=partial(explained_or_tried, request=request, policy=EVERYTHING))
+    app = ShardscopeApp((failed,), analyses(), improve=partial(explained_or_tried, request=request, policy=EVERYTHING))
     async with app.run_test(size=(200, 50)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: isinstance(app.screen, MainScreen) and "why it fails" in driver.text)
@@ -118,7 +119,7 @@ async def test_a_change_that_was_tried(opened: Opened) -> None:
         yield last
 
     improve = partial(explained_or_tried, request=request, policy=EVERYTHING, seconds=600.0)
-    app = ShardscopeApp(captures(), improve=improve)
+    app = ShardscopeApp(captures(), analyses(), improve=improve)
     async with app.run_test(size=(200, 50)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: isinstance(app.screen, MainScreen) and driver.screen.linked is not None)

@@ -15,6 +15,7 @@ from shardscope.inspector.capture.file import load
 from shardscope.inspector.capture.model import Capture, Device, Failure, PassSnapshot, Stage
 from shardscope.inspector.capture.protocol.trace import CompiledProgram, Place, ProcessStarted
 from shardscope.inspector.diff.diff import diff
+from shardscope.inspector.on_screen import analyses
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report.traces import Divergence, Process, RankComparison, Side, Trace
 from shardscope.inspector.report.traces import Program as TracedProgram
@@ -133,7 +134,7 @@ def update(request: pytest.FixtureRequest) -> bool:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_screens_of_a_program(size: tuple[int, int], update: bool) -> None:
-    async with opened(ShardscopeApp((kept(),)), size) as driver:
+    async with opened(ShardscopeApp((kept(),), analyses()), size) as driver:
         for name, keys in SCREENS.items():
             for key in keys:
                 await driver.press(key)
@@ -143,13 +144,13 @@ async def test_screens_of_a_program(size: tuple[int, int], update: bool) -> None
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_failure(size: tuple[int, int], update: bool) -> None:
     failed = replace(kept(), stages=(), execution=None, probes=(), failure=FAILED, complete=False)
-    async with opened(ShardscopeApp((failed,)), size) as driver:
+    async with opened(ShardscopeApp((failed,), analyses()), size) as driver:
         compare("failure", size, await settled(driver), update=update)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_large_mesh(size: tuple[int, int], update: bool) -> None:
-    async with opened(ShardscopeApp((of_text(LARGE_MESH),)), size) as driver:
+    async with opened(ShardscopeApp((of_text(LARGE_MESH),), analyses()), size) as driver:
         await driver.ready()
         compare("large-mesh", size, await settled(driver), update=update)
 
@@ -166,7 +167,7 @@ async def test_a_diff(size: tuple[int, int], update: bool) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_target(size: tuple[int, int], update: bool) -> None:
-    async with opened(ShardscopeApp((with_everything(kept()),)), size) as driver:
+    async with opened(ShardscopeApp((with_everything(kept()),), analyses()), size) as driver:
         await driver.ready()
         for name, keys in (("timeline", ("i",)), ("passes", ("P",)), ("target", ("3",))):
             await driver.press(*keys)
@@ -175,7 +176,7 @@ async def test_a_target(size: tuple[int, int], update: bool) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_targets_side_by_side(size: tuple[int, int], update: bool) -> None:
-    app = ShardscopeApp((kept(),), others=[Feed((on_tpus(kept()),), lambda: None)])
+    app = ShardscopeApp((kept(),), analyses(), others=[Feed((on_tpus(kept()),), lambda: None)])
     async with opened(app, size) as driver:
         await driver.ready()
         await driver.press("T")
@@ -194,7 +195,7 @@ async def test_the_list_of_a_trace(size: tuple[int, int], update: bool) -> None:
     )
     process = Process(ProcessStarted(7, ("train.py",), "3.11.7", 0.0), seconds=2.5)
     found = Trace(("python", "train.py"), (process,), programs, status=0, seconds=2.5)
-    async with opened(ScreenApp(TraceScreen, found, lambda program: None), size) as driver:  # type: ignore[arg-type]
+    async with opened(ScreenApp(TraceScreen, found, lambda program: None, analyses()), size) as driver:  # type: ignore[arg-type]
         await driver.until(lambda: "train.py" in driver.text and "init" in driver.text)
         compare("trace", size, await settled(driver), update=update)
 
@@ -220,6 +221,6 @@ async def test_differences_between_ranks(size: tuple[int, int], update: bool) ->
     processes = tuple(Process(ProcessStarted(n, ("train.py",), "3.11.7", 0.0, n), seconds=2.5) for n in range(4))
     ranks = RankComparison((0, 1, 2, 3), 1, divergences, ())
     trace = Trace(("python", "train.py"), processes, (), status=0, seconds=12.5, ranks=ranks)
-    async with opened(ScreenApp(RanksScreen, trace), size) as driver:
+    async with opened(ScreenApp(RanksScreen, trace, analyses()), size) as driver:
         await driver.until(lambda: "dense<4.0>" in driver.text and "search" in driver.text)
         compare("ranks", size, await settled(driver), update=update)

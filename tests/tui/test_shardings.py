@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from shardscope.inspector import on_screen
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import first_look, inspect
 from shardscope.inspector.report import ShardedValue
@@ -155,7 +156,7 @@ async def test_of_a_large_program_the_table_is_there_first(
 ) -> None:
     monkeypatch.setattr(analyst, "LARGE", 0)
     looked = []
-    monkeypatch.setattr(analyst, "first_look", lambda program: looked.append(first_look(program)) or looked[-1])
+    monkeypatch.setattr(on_screen, "first_look", lambda program: looked.append(first_look(program)) or looked[-1])
     async with opened(sample("predict:predict")) as driver:
         await shown(driver)
         # Findings and collectives come with the whole report.

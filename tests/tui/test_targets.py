@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from shardscope.inspector.capture.model import Capture, Failure
 from shardscope.inspector.capture.protocol.request import Request
+from shardscope.inspector.on_screen import analyses
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.edit_loop import EditLoop
 from shardscope.tui.feed import Feed
@@ -41,6 +42,7 @@ async def test_targets_are_switched_and_shown_side_by_side(sample: SampleCapture
     requests = [Request("step.py:grad", target=target) for target in ("cpu", "tpu:v5p:2x2x2", "tpu:v5p:2x2x1")]
     app = ShardscopeApp(
         (here,),
+        analyses(),
         others=[Feed((each,), lambda: None) for each in (on_tpus(here), failed)],
         loops=list(map(EditLoop, requests)),
     )
@@ -84,7 +86,7 @@ async def test_one_target_has_nothing_to_switch(opened: Opened, sample: SampleCa
 
 async def test_what_differs_between_two_targets(sample: SampleCapture) -> None:
     here = sample("fsdp_tp:grad")
-    app = ShardscopeApp((here,), others=[Feed((on_tpus(here),), lambda: None)])
+    app = ShardscopeApp((here,), analyses(), others=[Feed((on_tpus(here),), lambda: None)])
     async with app.run_test(size=(150, 45)) as pilot:
         driver = Driver(app, pilot)
         await driver.until(lambda: "all-gather" in driver.text)

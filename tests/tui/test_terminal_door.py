@@ -115,6 +115,7 @@ import asyncio, sys
 from shardscope.cli import main
 from shardscope.inspector.diff.diff import diff
 from shardscope.inspector.load import load
+from shardscope.inspector.on_screen import analyses
 from shardscope.inspector.pipeline import inspect
 from shardscope.tui.app import ScreenApp, ShardscopeApp
 from shardscope.tui.diff_screen import DiffScreen
@@ -129,8 +130,8 @@ def visiting(keys):
 
 found = [load(path) for path in sys.argv[1:]]
 for capture in found[:-1]:
-    ShardscopeApp((capture,)).run(auto_pilot=visiting("9"))
-ShardscopeApp((found[-1],)).run(auto_pilot=visiting("2 4 5 6 7 8 9 0 3 enter 1 tab tab tab tab"))
+    ShardscopeApp((capture,), analyses()).run(auto_pilot=visiting("9"))
+ShardscopeApp((found[-1],), analyses()).run(auto_pilot=visiting("2 4 5 6 7 8 9 0 3 enter 1 tab tab tab tab"))
 ScreenApp(DiffScreen, diff(inspect(found[-1]), inspect(found[-1]))).run(auto_pilot=visiting("down"))
 print("END OF SCREENS", flush=True)
 for path in sys.argv[-1:]:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from shardscope.inspector.on_screen import analyses
 from shardscope.inspector.render.html.elements import style
 from shardscope.tui.app import ShardscopeApp
 from shardscope.tui.cursor_view import CursorView
@@ -87,7 +88,7 @@ async def test_a_theme_that_is_named_in_full_has_its_colours(theme: Theme, monke
     """Textual itself reads the variable, before it knows the theme."""
     monkeypatch.setenv("TEXTUAL_THEME", theme.name)
     monkeypatch.setattr(constants, "DEFAULT_THEME", theme.name)
-    app = ShardscopeApp((kept(),))
+    app = ShardscopeApp((kept(),), analyses())
     async with app.run_test(size=(80, 24)):
         assert app.theme == theme.name
         assert app.screen.styles.background == Color.parse(str(theme.background))
@@ -96,7 +97,7 @@ async def test_a_theme_that_is_named_in_full_has_its_colours(theme: Theme, monke
 @asynccontextmanager
 async def collectives_in(theme: str) -> AsyncIterator[Driver]:
     """The screen with the table of collectives, in a theme."""
-    app = ShardscopeApp((kept(),))
+    app = ShardscopeApp((kept(),), analyses())
     async with app.run_test(size=(120, 40)) as pilot:
         driver = Driver(app, pilot)
         await driver.ready()
