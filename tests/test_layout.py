@@ -323,7 +323,7 @@ CEILINGS = {
     "inspector/findings": 7950,
     "inspector/ir": 1906,
     "inspector/render": 8720,
-    "inspector/report": 2775,
+    "inspector/report": 2815,
     "inspector/selection": 285,
     "inspector/shardings": 2770,
     "inspector/targets": 360,
