@@ -60,14 +60,6 @@ def tagged_places(stage: ParsedStage) -> Iterator[tuple[int, int]]:
     return zip(*_columns(stage), strict=True)
 
 
-def tagged_lines(stage: ParsedStage) -> Iterator[tuple[int, bytes]]:
-    """The number of each operation in a stage of HLO with the line of an instruction that comes from it."""
-    data = stage.source.data
-    for offset, number in zip(*_columns(stage), strict=True):
-        span = stage.source.line_around(offset)
-        yield number, data[span.start : span.end]
-
-
 def spans_of_tags(stage: ParsedStage, tags: Sequence[int]) -> tuple[Span, ...]:
     """The lines of a stage's text that come from operations of these numbers, in text order."""
     lines = _lines(stage)
