@@ -238,9 +238,25 @@ DATAFLOW = ROOT / "inspector" / "dataflow"
 KNOWS_OPCODES = (DATAFLOW, ROOT / "inspector" / "catalog", ROOT / "inspector" / "evaluate", CAPTURE)
 """Code that may list operations: the table, the catalogue, the interpreter, and what runs beside JAX."""
 
-OPCODE_SETS_LEFT = 35
+OPCODE_SETS = {
+    "inspector/cost/host_transfers.py": "a cost: what XLA moves between memories with",
+    "inspector/cost/schedule.py": "a format: which instruction ends an asynchronous one",
+    "inspector/cost/work.py": "a cost: what moves no bytes",
+    "inspector/findings/compiled.py": "collectives that add, of those that reduce",
+    "inspector/findings/fixes/reductions.py": "functions that a user calls",
+    "inspector/findings/rules/ss13_reshape_splits_sharded_dim.py": "functions that a user calls",
+    "inspector/findings/rules/ss22_gather_then_reduce.py": "collectives by what reduces in the same way",
+    "inspector/render/tables/execution.py": "figures of a run, no operations",
+    "inspector/report/elements.py": "figures of a shard, no operations",
+    "inspector/shardings/gspmd_table.py": "what no row of a table is about",
+    "inspector/shardings/sharded_dimensions.py": "what reads other parts of a dimension, which rules do not say",
+    "inspector/trace_errors/carries.py": "loops that a user calls",
+    "inspector/trace_errors/sizes.py": "functions that a user calls",
+}
+"""Files with a collection of operations, which is not about handing values on. Remove some; add none."""
+
 WALKS_LEFT = 19
-"""Collections of opcodes, and worklists along values, that are not in dataflow/ yet. Lower these; never raise them."""
+"""Worklists along values that are not in dataflow/ yet. Lower it; never raise it."""
 
 
 def operations_in(node: ast.AST) -> tuple[list[str], int]:
@@ -279,9 +295,9 @@ def test_operations_have_one_table_and_values_one_set_of_walks() -> None:
     for path in sorted((ROOT / "inspector").rglob("*.py")):
         if not any(path.is_relative_to(folder) for folder in KNOWS_OPCODES):
             tree = ast.parse(path.read_text())
-            sets += [f"{path.relative_to(ROOT)}:{line}" for line in opcode_sets(tree)]
+            sets += [str(path.relative_to(ROOT)) for _ in opcode_sets(tree)]
             worklists += [f"{path.relative_to(ROOT)}:{line}" for line in walks(tree)]
-    assert len(sets) <= OPCODE_SETS_LEFT, "\n".join(sets)
+    assert sorted(sets) == sorted(OPCODE_SETS)  # one in each
     assert len(worklists) <= WALKS_LEFT, "\n".join(worklists)
 
 

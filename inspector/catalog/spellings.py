@@ -109,6 +109,9 @@ CALLS = frozenset(
     | {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"}
 )
 
+MLIR_CALLS = ("call", "func.call")
+"""Operations of MLIR that call a function."""
+
 SCOPES = frozenset({"run_scoped", "core_map"})
 """Primitives of kernels whose operands are the constants of their bodies."""
 
@@ -121,8 +124,33 @@ CONSTRAINTS = ("sharding_constraint", "reshard", "mesh_cast")
 SDY_REQUESTS = frozenset({"sdy.sharding_constraint", "sdy.reshard"})
 """Operations of Shardy that do."""
 
-RESHARDING: frozenset[Kind] = frozenset({"all-gather", "all-to-all", "collective-permute"})
+EXCHANGES: frozenset[Kind] = frozenset({"all-to-all", "collective-permute"})
+"""Kinds that leave each device with as much as it had."""
+
+RESHARDING: frozenset[Kind] = EXCHANGES | {"all-gather"}
 """Kinds that bring a value into another sharding, and compute nothing."""
+
+COMBINED: frozenset[Kind] = frozenset({"all-reduce", "reduce-scatter", "all-gather", "collective-permute"})
+"""Kinds of which a compiler makes one with several operands, each with a result of its own."""
+
+BECOMES: frozenset[tuple[Kind, Kind]] = frozenset(
+    {("reduce-scatter", "all-reduce"), ("all-gather", "all-reduce"), ("all-reduce", "reduce-scatter")}
+)
+"""Kinds of which a later pass makes another: each device takes its block afterwards, or adds it to zeros before."""
+
+REDUCTIONS = {
+    "add": "sum",
+    "maximum": "max",
+    "minimum": "min",
+    "multiply": "product",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+"""Names of reductions by the operation, of HLO or StableHLO, that combines two elements."""
+
+RENAMED = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
+"""HLO's names of operations of StableHLO, where they differ by more than underscores."""
 
 _KERNELS = ("pallas_call", "core_map", "mpmd_map", "mosaic", "triton", "tpu_custom_call")
 

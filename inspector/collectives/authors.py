@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..catalog.custom_calls import OF_CPUS
-from ..catalog.spellings import KIND_OF
+from ..catalog.spellings import BECOMES, COMBINED, KIND_OF
 from ..correspondence.numbers import tags_in
 from ..correspondence.partitioned import CUSTOM
-from ..correspondence.parts import BECOMES, COMBINED, Part
+from ..correspondence.parts import Part
 from ..dataflow.hlo import HloValue, hlo_flow
 from ..dataflow.meaning import SAME
 from ..dataflow.walks import forward

@@ -15,7 +15,7 @@ from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleSha
 from ...parsers.hlo.fields import number
 from ...parsers.hlo.types import leaves
 from ...parsers.record import Record
-from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, STARTS
+from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, REDUCTIONS, STARTS
 from ..execution_counts.hlo_executions import HloExecutions
 from ..ir.types import array_type, size
 from ..report import Collective, CollectivePart, Kind, Origin, SourcePosition
@@ -26,16 +26,6 @@ from .participants import GroupsOfModule, Participants, participants_of
 from .users import UserPositions, parts_of, users_with_positions
 
 OPENINGS = HLO_OPCODES | STARTS
-
-REDUCTIONS = {
-    "add": "sum",
-    "maximum": "max",
-    "minimum": "min",
-    "multiply": "product",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-}
 
 
 class ParsedCollective(Record, frozen=True):

@@ -9,7 +9,7 @@ from ...parsers.errors import readable
 from ...parsers.mlir import MlirModule, Operation, frames, function_around, names
 from ...parsers.sharding_syntax.mesh import AxisRef, MeshSyntax
 from ...parsers.sharding_syntax.replica_groups import MeshGroups
-from ..catalog.spellings import KIND_OF, Kind
+from ..catalog.spellings import KIND_OF, REDUCTIONS, Kind
 from ..correspondence.numbers import tags_at
 from ..execution_counts.stablehlo_executions import StablehloExecutions
 from ..ir.languages.mlir import location_of
@@ -17,7 +17,6 @@ from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType, array_type, size
 from ..report import Collective, SourcePosition
 from .context import AnalysisContext
-from .hlo import REDUCTIONS
 from .operations import collective_operations, facts_of
 from .origin import direction_of, written_by
 from .participants import GroupsOfModule, Participants

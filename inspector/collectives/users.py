@@ -212,8 +212,6 @@ def _requests(stablehlo: ParsedStage) -> frozenset[int]:
 MAX_PIECE_STEPS = 4
 """Steps from the vector to its pieces: the done half of an asynchronous collective, the slice, the reshape."""
 
-CUTS = ("fusion", "slice")
-
 
 def parts_of(
     module: HloModule, instructions: Iterable[Instruction]
@@ -240,7 +238,8 @@ def _pieces(computation: Computation, members: list[Instruction]) -> dict[Instru
             found[member] += shaped
             onward = [user for user in users[name] if not user.frames]
             farther |= {user.name: (member, user) for user in onward}
-            if not shaped and not onward and instruction.opcode in CUTS and _is_vector(instruction):
+            is_cut = does(instruction.opcode) in Does.SLICE | Does.CALL
+            if not shaped and not onward and is_cut and _is_vector(instruction):
                 found[member].append(instruction)
         reached = farther
     return found

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...parsers.hlo import HloType, Instruction
 from ...parsers.record import Record
-from ..catalog.spellings import KIND_OF
+from ..catalog.spellings import KIND_OF, PRIMITIVES, STABLEHLO_OPS
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of
 from ..dataflow.graph import Output
@@ -24,12 +24,6 @@ from ..shardings.collective_causes import causes_of
 from .weights import weights_of
 
 SUMS = (None, "sum")
-
-SENT = frozenset({"", "ppermute", "pshuffle", "collective_permute"})
-"""JAX's primitives of permutes, as names of instructions end; none where there are no names."""
-
-SLICES = frozenset({"slice", "dynamic_slice", "squeeze", "split"})
-"""Operations whose results the partitioner sends to all devices as a sum."""
 
 MADE = ("contraction", "other")
 """The kinds of sources that are no arguments."""
@@ -50,6 +44,15 @@ def is_scalar(collective: Collective) -> bool:
 
 def _primitives(instruction: Instruction) -> tuple[str, ...]:
     return last_components(instruction.op_name or "")
+
+
+def _slices(names: Collection[str]) -> bool:
+    return all_do(names, Does.SLICE | Does.RESHAPE) and any(does(name) is Does.SLICE for name in names)
+
+
+def _may_permute(name: str) -> bool:
+    """Return whether a name, as those of instructions end, is that of a permute, or empty."""
+    return not name or PRIMITIVES.get(name, STABLEHLO_OPS.get(f"stablehlo.{name}")) == "collective-permute"
 
 
 def _contracts(instruction: Instruction) -> bool:
@@ -89,7 +92,7 @@ class Judge:
         if is_scalar(collective):
             return Purpose("scalar reductions")
         if KIND_OF[collective.kind].reduces:
-            if collective.origin != "user" and SLICES.issuperset(last_components(collective.op_name or "")):
+            if collective.origin != "user" and _slices(last_components(collective.op_name or "")):
                 return Purpose("resharding")  # One device has the slice, the others add zeros to it.
             return self._of_a_sum(collective, instruction) if collective.reduction in SUMS else Purpose()
         if collective.kind == "all-gather" and (purpose := self._of_a_gather(collective, instruction)) is not None:
@@ -305,7 +308,9 @@ class Judge:
         leaves some without a name: then it is a shift if every device sends and receives.
         """
         names = set(last_components(collective.op_name or ""))
-        if collective.origin in ("user", "autodiff") or (collective.origin == "unknown" and SENT.issuperset(names)):
+        if collective.origin in ("user", "autodiff") or (
+            collective.origin == "unknown" and all(map(_may_permute, names))
+        ):
             return True
         is_ring = {source for source, _ in collective.pairs} == {to for _, to in collective.pairs}
         is_placed = any(name == "roll" or does(name) is Does.PLACE for name in names)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ...parsers.record import Record
 from ...parsers.source import Span
-from ..catalog.spellings import KIND_OF, Kind
+from ..catalog.spellings import BECOMES, COMBINED, KIND_OF, Kind
 from ..dataflow.hlo import HloValue, hlo_flow
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
@@ -19,14 +19,6 @@ from ..report import Collective, Pass
 from ..units import known_sum
 from .evidence import Evidence, confidence_of
 from .numbers import tags_in
-
-BECOMES: frozenset[tuple[Kind, Kind]] = frozenset(
-    {("reduce-scatter", "all-reduce"), ("all-gather", "all-reduce"), ("all-reduce", "reduce-scatter")}
-)
-"""Kinds of which a later pass makes another: each device takes its block afterwards, or adds it to zeros before."""
-
-COMBINED: frozenset[Kind] = frozenset({"all-reduce", "reduce-scatter", "all-gather", "collective-permute"})
-"""Kinds that have several results where they are several collectives."""
 
 MAX_STEPS = 4
 """Instructions without numbers that are followed back to one that has some."""

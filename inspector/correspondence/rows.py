@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...parsers.hlo import Instruction
 from ...parsers.hlo.types import leaves
 from ...parsers.source import Frame
+from ..catalog.spellings import RENAMED
 from ..dataflow.mlir import Dataflow, Node
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
@@ -17,9 +18,6 @@ from ..units import grouped
 from .collectives import Line
 from .evidence import Evidence, Match, strongest
 from .numbers import tag_of_location, tagged_places
-
-OPCODES = {"dot_general": "dot", "broadcast_in_dim": "broadcast"}
-"""HLO's names of operations where they are others than StableHLO's, which have underscores."""
 
 
 def rows_of(
@@ -64,7 +62,7 @@ def instructions_of(
 ) -> Iterator[Instruction]:
     """The instructions that an operation became in a stage of the compiler, by its number and its opcode."""
     name = flow.rows[row].name.rpartition(".")[2]
-    opcode = OPCODES.get(name, name.replace("_", "-"))
+    opcode = RENAMED.get(name, name.replace("_", "-"))
     yield from (each for each in _numbered(stage, text, flow, row) if each.opcode == opcode)
 
 

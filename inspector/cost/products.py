@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ...parsers.hlo import Instruction
 from ...parsers.record import Record
+from ..dataflow.meaning import Does, names_of
 from ..execution_counts.hlo_executions import hlo_executions
 from ..ir.derived import derived
 from ..ir.program import Program
 from .matmul import matmul_flops
-
-PRODUCTS = ("dot", "convolution")
 
 
 class Product(Record, frozen=True):
@@ -28,7 +27,7 @@ def products_of(program: Program) -> tuple[Product, ...]:
     if executions is None:
         return ()
     found = []
-    for each in executions.module.with_opcode(PRODUCTS):
+    for each in executions.module.with_opcode(names_of(Does.CONTRACT)):
         flops = matmul_flops(each, each.operand_types)
         runs = executions.of(each.computation.name).count
         runs = 1 if runs is None else runs

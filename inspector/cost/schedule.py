@@ -15,6 +15,7 @@ from dataclasses import replace
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.graph import BRANCHES
 from ...parsers.record import Record
+from ..dataflow.meaning import Does, does
 from ..execution_counts.hlo_trip_count import trip_count
 from ..ir.name_scopes import last_components
 from ..report import Collective
@@ -130,7 +131,7 @@ class Schedule:
     def _transfer(self, instruction: Instruction) -> Transfer | None:
         """The collective that an instruction is or begins, or those that it has inside."""
         found = self._transfers.get((instruction.computation.name, instruction.name))
-        if found is not None or instruction.opcode in ("while", "conditional", "call"):
+        if found is not None or instruction.opcode == "call" or does(instruction.opcode) is Does.BRANCH:
             return found
         for name in instruction.called:
             found = self._inside(name) or found

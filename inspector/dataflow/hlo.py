@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.fields import number
-from ..catalog.spellings import DONES, HLO_OPCODES, STARTS, Kind
+from ..catalog.spellings import COMBINED, DONES, HLO_OPCODES, STARTS
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from .graph import AnyUse, Output
@@ -20,9 +20,6 @@ MAX_CALLS = 64
 Path = tuple[int, ...]
 """The element of a tuple, then of a tuple in it, …"""
 
-
-COMBINED: frozenset[Kind] = frozenset({"all-reduce", "reduce-scatter", "all-gather"})
-"""Kinds of which a compiler makes one with several operands, each with a result of its own."""
 
 KIND_BY_OPCODE = {**HLO_OPCODES, **STARTS}
 
@@ -51,7 +48,10 @@ def meaning_in(instruction: Instruction) -> Meaning:
 
 def is_by_operand(instruction: Instruction) -> bool:
     """Return whether an element of the result is made of the operand of its position alone, where there are several."""
-    return instruction.opcode == "tuple" or KIND_BY_OPCODE.get(instruction.opcode) in COMBINED
+    if KIND_BY_OPCODE.get(instruction.opcode) in COMBINED:
+        # A permute of a block in place also takes the array that it writes to, and where the blocks start.
+        return "slice_sizes" not in instruction.attributes
+    return instruction.opcode == "tuple"
 
 
 class HloValue(NamedTuple):

@@ -62,6 +62,8 @@ class Does(Flag):
     """Elements of all devices become one, on each of them or on one."""
     CALL = auto()
     """The results of a computation that is given the operands."""
+    BRANCH = auto()
+    """The same, where an operand decides which computation runs, or how often."""
     DEVICE = auto()
     """The device's own number."""
     MAKE = auto()
@@ -119,8 +121,8 @@ _CLASSES: Mapping[Does, str] = {
     Does.REDUCE: "reduce reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor argmax argmin"
     " reduce_window select_and_scatter",
     Does.CONTRACT: "dot dot_general ragged_dot ragged_dot_general scaled_dot convolution conv_general_dilated",
-    Does.CALL: "fusion call while conditional case if scan cond shard_map manual_computation"
-    " func.call sdy.manual_computation sdy.named_computation",
+    Does.BRANCH: "while conditional case if cond",
+    Does.CALL: "fusion call scan shard_map manual_computation func.call sdy.manual_computation sdy.named_computation",
     Does.DEVICE: "partition_id replica_id axis_index",
     Does.MAKE: "constant iota parameter after_all create_token rng_get_and_update_state",
 }
@@ -214,6 +216,12 @@ def meaning_of(name: str) -> Meaning:
 def does(name: str) -> Does:
     """Return the class of an opcode, an operation or a primitive."""
     return meaning_of(name).does
+
+
+def names_of(classes: Does) -> frozenset[str]:
+    """Return the names of the operations of some classes, with underscores, and with dashes as in HLO."""
+    names = [name for name, meaning in MEANINGS.items() if meaning.does in classes]
+    return frozenset((*names, *(name.replace("_", "-") for name in names)))
 
 
 def all_do(names: Collection[str], classes: Does) -> bool:

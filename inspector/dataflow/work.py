@@ -40,7 +40,7 @@ class InstructionWork:
             return "moves"
         if does in MOVES | POINTWISE:
             return "elementwise"
-        return "control" if does is Does.CALL else "other"
+        return "control" if does in Does.CALL | Does.BRANCH else "other"
 
     def _does(self, instruction: Instruction) -> Does:
         opcode = instruction.opcode

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from ...parsers.record import Record
-from ..catalog.spellings import KIND_OF
+from ..catalog.spellings import BECOMES, KIND_OF
 from ..report.changes import Counted, Operand, Transfer
 from ..units import grouped
 from .pairing import Rule, pair_up
@@ -160,7 +160,7 @@ def _what_is_reduced(piece: _Piece) -> Hashable | None:
 def _what_is_gathered(piece: _Piece) -> Hashable | None:
     """Return the result, whether it was gathered, or summed from parts that are zero elsewhere."""
     work = piece.transfer.work
-    if work.kind not in ("all-reduce", "all-gather"):
+    if work.kind != "all-gather" and ("all-gather", work.kind) not in BECOMES:
         return None
     return work.axes, work.partners, work.executions, piece.operand.dtype, piece.operand.elements_out
 

@@ -100,7 +100,7 @@ class HloExecutions:
     def _callers(self, computation: str) -> Iterator[tuple[str, Instruction]]:
         for attribute, caller in self.module.graph.callers(computation):
             # Nothing in a computation that is applied to elements, as in a sum, is an instruction of the program.
-            if does(caller.opcode) in Does.CALL | Does.FORWARD or caller.opcode == "custom-call":
+            if does(caller.opcode) in Does.CALL | Does.BRANCH | Does.FORWARD or caller.opcode == "custom-call":
                 yield attribute, caller
 
     def _factor(self, attribute: str, caller: Instruction) -> tuple[int | None, int | None]:

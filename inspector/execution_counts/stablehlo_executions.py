@@ -7,13 +7,12 @@ from functools import cached_property
 
 from ...parsers.errors import ParseError, readable
 from ...parsers.mlir import Block, MlirModule, Operation, function_around
+from ..catalog.spellings import MLIR_CALLS
 from ..dataflow.meaning import Does, does
 from ..units import known_sum
 from .execution import MIRRORED, ONCE, UNKNOWN, Execution, callers_first, count
 
 WHILE = "stablehlo.while"
-BRANCHES = frozenset({"stablehlo.case", "stablehlo.if"})
-CALLS = ("call", "func.call")
 ENTRY = "main"
 
 
@@ -37,7 +36,7 @@ class StablehloExecutions:
                 total = None if total is None or trips is None else total * trips
                 most = None if most is None or trips is None else most * trips
                 loops.append(outer.results[0] if outer.results else outer.name)
-            elif outer.name in BRANCHES:
+            elif does(outer.name) is Does.BRANCH:
                 total = None
             inner, outer = outer, outer.parent
         function = function_around(inner)
@@ -67,7 +66,7 @@ class StablehloExecutions:
     @cached_property
     def _calls(self) -> dict[str, list[Operation]]:
         calls: dict[str, list[Operation]] = {}
-        for call in self._module.operations(CALLS):
+        for call in self._module.operations(MLIR_CALLS):
             calls.setdefault(_callee(call), []).append(call)
         return calls
 

@@ -10,7 +10,7 @@ from ...parsers.record import Record
 from ..dataflow.graph import Output
 from ..dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ..dataflow.integers import PartitionNumbers, partition_numbers
-from ..dataflow.meaning import ELEMENTWISE, POINTWISE, SAME, Does
+from ..dataflow.meaning import ELEMENTWISE, POINTWISE, SAME, Does, does
 from ..dataflow.walks import Ends, forward
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
@@ -104,7 +104,8 @@ def _taken(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) 
     type = flow.type_of(At(use.place.jaxpr, equation.inputs[position], use.calls))
     shape, taken = (type.array.shape if type else None) or (), numbers_of(equation, "slice_sizes")
     smaller = [dim for dim, (have, take) in enumerate(zip(shape, taken, strict=False)) if take < have]
-    if equation.primitive not in ("dynamic_slice", "gather") or position != 0 or len(smaller) != 1 or type is None:
+    takes = does(equation.primitive) in Does.SLICE | Does.LOOKUP
+    if not takes or position != 0 or len(smaller) != 1 or type is None:
         return None
     start = 1 + (smaller[0] if equation.primitive == "dynamic_slice" else 0)
     held = {each.axis for value in operands_over(flow, use.place)[start : start + 1] for each in value}

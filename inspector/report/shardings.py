@@ -238,7 +238,8 @@ class CollectiveCause(Record, frozen=True):
     its part of the data. `elements` is how many of the value are on one device, None where that is not known. `row` is
     that of the operation in the propagated program, None for an output.
     `is_merged` is true of a dimension that the operation puts behind another one, in one dimension of its result,
-    `is_kept` of one whose blocks are blocks of a dimension of its result.
+    `is_kept` of one whose blocks are blocks of a dimension of its result. `is_contraction` is true of a matrix
+    multiplication or a convolution, `is_lookup` of an operation that reads or writes elements at indices.
     """
 
     effect: Effect
@@ -256,21 +257,13 @@ class CollectiveCause(Record, frozen=True):
     row: int | None = None
     is_merged: bool = False
     is_kept: bool = False
+    is_contraction: bool = False
+    is_lookup: bool = False
 
     @property
     def primitive(self) -> str:
         """JAX's name of the operation, empty for an output."""
         return str(self.operation) if isinstance(self.operation, NamedOperation) else ""
-
-    @property
-    def is_lookup(self) -> bool:
-        """True if the operation reads or writes elements at indices."""
-        return self.primitive.startswith(("gather", "scatter"))
-
-    @property
-    def is_contraction(self) -> bool:
-        """True if the operation is a matrix multiplication or a convolution."""
-        return self.primitive in {"dot_general", "conv_general_dilated", "ragged_dot"}
 
 
 class PropagationSteps(Record, frozen=True):

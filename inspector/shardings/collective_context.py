@@ -17,6 +17,7 @@ from dataclasses import replace
 from ...parsers.mlir.sdy import DimensionSharding
 from ...parsers.sharding_syntax.mesh import AxisRef
 from ..catalog.spellings import KIND_OF, SDY_REQUESTS
+from ..dataflow.meaning import Does, meaning_of
 from ..dataflow.mlir import Dataflow, Node
 from ..ir.array_sharding import ArraySharding
 from ..ir.placement import same
@@ -155,6 +156,7 @@ class CollectiveContext:
     ) -> CollectiveCause:
         """A cause at an operation, without a rule: `node` is moved from one of `shardings` to the other."""
         operation, place = self.wording.places.operation(row)
+        meaning = meaning_of(str(operation))
         return CollectiveCause(
             effect=effect,
             operation=operation,
@@ -170,6 +172,8 @@ class CollectiveContext:
             confidence=self.confidence,
             elements=None if node is None else local_size(self.flow, node),
             row=row,
+            is_contraction=meaning.does is Does.CONTRACT,
+            is_lookup=meaning.does is Does.LOOKUP or meaning.others is Does.SCATTER,
         )
 
     def _taken_whole(self, cut: Sequence[ShardedDimension]) -> CollectiveCause | None:

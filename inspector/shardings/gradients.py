@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...parsers.mlir import TensorType
-from ..dataflow.meaning import SAME, Does, does
+from ..dataflow.meaning import SAME, Does, does, meaning_of
 from ..dataflow.mlir import Dataflow, Node
 
 BACKWARD = "transpose("
@@ -49,11 +49,11 @@ def _made(flow: Dataflow, value: Node, user: int) -> Sequence[Node]:
     if loop is not None:
         results = zip(flow.operands(user), flow.results(loop), strict=False)
         return [result for operand, result in results if operand == value]
-    operands, name = flow.operands(user), flow.rows[user].name
-    if name.endswith(("dynamic_update_slice", "scatter")):
-        # A scatter adds updates to its first operands: XLA adds the gradient of a lookup to another one so.
-        kept = 2 if name.endswith("slice") else (len(operands) - 1) // 2
-        return flow.results(user) if value in operands[:kept] else ()
+    meaning = meaning_of(flow.rows[user].name)
+    if meaning.does is Does.PLACE and meaning.first is not None:
+        # A scatter adds updates to its first operand: XLA adds the gradient of a lookup to another one so.
+        placed = (each for place, each in enumerate(flow.operands(user)) if meaning.of(place) is Does.PLACE)
+        return flow.results(user) if value in placed else ()
     return flow.results(user) if _keeps_elements(flow, user) else ()
 
 

@@ -16,10 +16,9 @@ from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ...parsers.source import Span
 from ..capture.model import Message, Value
 from ..capture.propagation import has_mesh
-from ..catalog.spellings import SDY_REQUESTS
+from ..catalog.spellings import MLIR_CALLS, SDY_REQUESTS
 from ..correspondence.numbers import tag_of_location
 from ..dataflow.mlir import Dataflow, Node, dataflow_of
-from ..execution_counts.stablehlo_executions import CALLS
 from ..ir.array_sharding import ArraySharding
 from ..ir.derived import derived
 from ..ir.meshes import KeyedMeshes
@@ -271,7 +270,7 @@ def _targets(before: ParsedStage | None) -> dict[int, Sharding | None]:
         return {}
     written = list(before.mlir.operations({"sdy.sharding_constraint"}))
     tags = [_tag(before, operation) for operation in written]
-    if None in tags and any(before.mlir.operations(CALLS)):
+    if None in tags and any(before.mlir.operations(MLIR_CALLS)):
         return {}
     targets = map(_target, written)
     return {

@@ -10,6 +10,7 @@ from ..findings.fixes.calls import function_around, holds, name_of
 from ..findings.fixes.edits import Edits, instead, together, with_keyword, without_call, wrapped
 from ..report import Edit, StoryStep
 from .operands import spec_of, text_of
+from .operations import REDUCTIONS
 from .problem import Candidate, Problem, Reason, argument_of, without_keyword
 from .sizes import BATCH
 
@@ -32,7 +33,7 @@ MAPPED = re.compile(
     r"Mapped away dimension of inputs passed to vmap should be sharded the same\. Got inconsistent axis specs:"
     r" (?P<one>.*?) vs (?P<other>.*)"
 )
-REDUCED = ("psum", "pmean", "pmax", "pmin", "psum_scatter", "all_gather", "pvary", "pcast")
+REDUCED = (*REDUCTIONS, "pvary", "pcast")
 
 
 def explain_not_explicit(problem: Problem, said: re.Match[str]) -> Reason:

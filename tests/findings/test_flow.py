@@ -122,6 +122,8 @@ ENTRY %main (a: f32[4], b: f32[4]) -> (f32[4], f32[4]) {
 """
 
 
+PERMUTED = "collective-permute(%one, %b), source_target_pairs={{0,1},{1,0}}"
+
 GATHERED = """HloModule g
 
 ENTRY %main (p: pred[], a: f32[4], b: f32[4]) -> f32[8] {
@@ -172,8 +174,10 @@ def test_walks_tell_combined_gathers_and_branches_apart() -> None:
         ("out", 1, [None]),
     ],
 )
-def test_steps_through_combined_collectives(name: str, element: int | None, after: list[object]) -> None:
-    module = parse_module(Source("c", COMBINED.encode()))
+@pytest.mark.parametrize("combined", ["all-reduce(%one, %b), to_apply=%sum", PERMUTED])
+def test_steps_through_combined_collectives(name: str, element: int | None, after: list[object], combined: str) -> None:
+    """An element of the result is made of the operand of its position."""
+    module = parse_module(Source("c", COMBINED.replace("all-reduce(%one, %b), to_apply=%sum", combined).encode()))
     named = {each.name: each for each in module.entry.instructions}  # type: ignore[union-attr]
     flow, found = HloFlow(module), list[object]()
     for use in flow.uses(HloValue(named[name], () if element is None else (element,))):

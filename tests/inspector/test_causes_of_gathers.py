@@ -56,3 +56,26 @@ def test_what_is_gathered_is_what_the_cause_names(tmp_path: Path, dtype: str) ->
             assert cause.elements == gather.operand_types[0].elements, (gather.op_name, str(cause.moved))
             if gather.argument is not None:
                 assert cause.moved.is_operand
+
+
+RAGGED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+put = lambda shape, dtype, *spec: jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
+step = jax.jit(jax.lax.ragged_dot)
+step_inputs = (put((16, 64), jnp.float32, None, "x"), put((4, 64, 32), jnp.float32, None, "x"), put((4,), jnp.int32))
+"""
+
+
+def test_the_sum_of_a_ragged_product_contracts(tmp_path: Path) -> None:
+    """Its second dimension is summed over, and sharded: TPUs keep the product as it is."""
+    pytest.importorskip("libtpu")
+    script = tmp_path / "program.py"
+    script.write_text(RAGGED)
+    *_, final = capture(Request(f"{script}:step", live=False, target="tpu:v5e:2x4"))
+    report = inspect(final)
+    (found,) = (each for each in report.collectives if each.stage == "hlo")
+    (cause,) = causes_of(report.program, found)
+    assert found.kind == "all-reduce"
+    assert (cause.primitive, cause.effect, cause.is_contraction) == ("ragged_dot_general", "sum", True)

@@ -244,19 +244,17 @@ def test_what_makes_a_value_that_moves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "primitive", "contracts"),
+    ("operation", "primitive"),
     [
-        (ADD, "add", False),
-        (UNNAMED, "stablehlo.add", False),
-        (NamedOperation("dot_general", "dot"), "dot_general", True),
-        (NamedOperation("conv_general_dilated", ""), "conv_general_dilated", True),
-        (NamedOperation("ragged_dot", ""), "ragged_dot", True),
-        (BoundaryOrigin("output", "dot_general"), "", False),
+        (ADD, "add"),
+        (UNNAMED, "stablehlo.add"),
+        (NamedOperation("dot_general", "dot"), "dot_general"),
+        (BoundaryOrigin("output", "dot_general"), ""),
     ],
 )
-def test_operations_of_causes(operation: NamedOperation | BoundaryOrigin, primitive: str, contracts: bool) -> None:
+def test_operations_of_causes(operation: NamedOperation | BoundaryOrigin, primitive: str) -> None:
     cause = CollectiveCause("sum", operation, None, NOWHERE, None, None, None, (), (), False, "exact")
-    assert (cause.primitive, cause.is_contraction) == (primitive, contracts)
+    assert cause.primitive == primitive
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ...dataflow.meaning import Does, does
 from ...ir.types import JaxType
 from ...report import Divergence, Finding, FindingPlace, Report, Severity, VariableVariance
 from ..equations import Flow, flow_of
@@ -69,7 +70,7 @@ def _differs(flow: Flow, found: Divergence, severity: Severity) -> Finding:
 
 
 def _may_differ(flow: Flow, value: VariableVariance, axis: str, severity: Severity) -> Finding:
-    what = "a predicate" if value.primitive in ("cond", "while") else "another operand"
+    what = "a predicate" if does(value.primitive) is Does.BRANCH else "another operand"
     entry = next((entry for entry in value.entered if entry.axis == axis), None)
     return finding(
         RULE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ....parsers.hlo import Instruction
 from ....parsers.record import Record
-from ...catalog.spellings import functions_of
+from ...catalog.spellings import EXCHANGES, functions_of
 from ...collectives.context import context_of
 from ...collectives.stage import collectives_in_context
 from ...dataflow.hlo import HloFlow, hlo_flow
@@ -19,8 +19,6 @@ from ..fixes.calls import call_to_leave_out
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import together, without_call
 from ..rule import Rule, advice, finding
-
-KINDS = ("all-to-all", "collective-permute")
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -84,7 +82,7 @@ def exchanged_twice(report: Report) -> Iterator[Exchanges]:
         return
     found: dict[int, tuple[Instruction, Collective]] = {}
     for each in collectives_in_context(stage, context_of(report.program)):
-        instruction = flow.module.instruction(each.computation, each.name) if each.kind in KINDS else None
+        instruction = flow.module.instruction(each.computation, each.name) if each.kind in EXCHANGES else None
         if instruction is not None:
             found[instruction.start] = instruction, each
     after = {start: _next(flow, exchange, found) for start, (_, exchange) in found.items()}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...capture.model import WAITS
 from ...catalog.spellings import rule_of
 from ...dataflow.device_integers import Numbers, coordinates
+from ...dataflow.meaning import Does, names_of
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Report
 from ..equations import At, Flow, axis_sizes, devices_along, equations_of, operands_over
@@ -20,7 +21,7 @@ Sequence = tuple[tuple[str, tuple[str, ...]], ...]
 
 def check(report: Report) -> Iterator[Finding]:
     """Each cond, and each while loop, that does not run the same collectives on devices that need each other."""
-    for flow, place in equations_of(report, ("cond", "while")):
+    for flow, place in equations_of(report, names_of(Does.BRANCH)):
         if place.equation.primitive == "while":
             yield from _while(report, flow, place)
             continue

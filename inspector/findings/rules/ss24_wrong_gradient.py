@@ -13,6 +13,7 @@ from ....parsers.source import Frame
 from ...capture.model import Capture
 from ...capture.one_device import RESULT_TOLERANCE
 from ...dataflow.jaxpr import At, JaxprFlow
+from ...dataflow.meaning import Does, does
 from ...ir.jaxpr import literal_in
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, FindingPlace, Fix, Report, SourcePosition
@@ -105,7 +106,8 @@ def _share(axes: tuple[str, ...], factor: float | None) -> tuple[str, str]:
 def _constant(report: Report, flow: Flow, scaled: ScaledGradient, factor: float) -> EquationPlace | None:
     """A number as large as the factor, by which the source multiplies or divides, whatever the number of devices."""
     for place in scaled.makers:
-        number = _literal(place) if place.equation.primitive in ("mul", "div") else None
+        is_scaled = does(place.equation.primitive) is Does.SCALE and len(place.equation.inputs) == 2
+        number = _literal(place) if is_scaled else None
         if not number or flow.is_backward(place):
             continue
         if any(math.isclose(number, each, rel_tol=1e-3) for each in (abs(factor), 1 / abs(factor))):

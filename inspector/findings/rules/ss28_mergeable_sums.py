@@ -117,7 +117,7 @@ def _only_use(flow: HloFlow, value: HloValue) -> HloUse | None:
 
 def _is_scaled(flow: HloFlow, use: HloUse) -> bool:
     """Return whether a value is multiplied by a constant, or divided by one."""
-    is_scaled = use.instruction.opcode in ("multiply", "divide")
+    is_scaled = flow.does(use) is Does.SCALE and len(use.instruction.operands) == 2
     factor = flow.operand(use.result, 1 - use.position) if is_scaled else None
     made = None if factor is None else flow.origin(factor)
     if made is not None and made.instruction.opcode == "broadcast":
