@@ -21,8 +21,8 @@ from itertools import takewhile
 from msgspec import field
 
 from ...parsers.errors import readable
-from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
-from ...parsers.hlo.uses import Uses
+from ...parsers.hlo import ArrayShape, HloModule, Instruction
+from ...parsers.hlo.graph import Uses
 from ...parsers.record import Record
 from ...parsers.source import Frame
 from ..catalog.spellings import RESHARDING, SDY_REQUESTS
@@ -33,7 +33,6 @@ from ..ir.derived import derived
 from ..ir.stage import ParsedStage
 from ..ir.types import array_type
 from ..report import WRITTEN, Collective, CollectivePart, Pass, SourcePosition
-from ..units import grouped
 from .origin import direction_of
 
 MAX_STEPS = 4
@@ -50,39 +49,24 @@ class UserPositions(Record, frozen=True):
 def users_with_positions(
     module: HloModule, instructions: Iterable[Instruction], *, differentiated: bool
 ) -> Mapping[Instruction, UserPositions]:
-    """The positions of the users of some instructions, by one scan of each computation."""
-    found: dict[Instruction, UserPositions] = {}
-    for computation, members in by_computation(module, instructions):
-        for member, users in _users(computation, members).items():
+    """The positions of the users of some instructions; nothing for one of whose users none has a position."""
+    found = {}
+    for member in instructions:
+        if users := _users_of(module, member):
             found[member] = _positions(users, differentiated, is_combined=_is_combined(member))
     return found
 
 
-def by_computation(
-    module: HloModule, instructions: Iterable[Instruction]
-) -> Iterator[tuple[Computation, list[Instruction]]]:
-    """Instructions by the computation that they are in."""
-    for name, inside in grouped((each.computation.name, each) for each in instructions).items():
-        computation = module.computation(name)
-        if computation is not None:
-            yield computation, inside
-
-
-def _users(computation: Computation, members: list[Instruction]) -> dict[Instruction, list[Instruction]]:
-    reached: dict[Instruction, frozenset[str]] = {member: frozenset({member.name}) for member in members}
-    found: dict[Instruction, list[Instruction]] = {}
-    uses = Uses(computation)
+def _users_of(module: HloModule, member: Instruction) -> list[Instruction]:
+    found: list[Instruction] = []
+    reached = [member]
     for _ in range(MAX_STEPS):
-        users = uses.users_of(frozenset().union(*reached.values()))
-        farther: dict[Instruction, frozenset[str]] = {}
-        for member, names in reached.items():
-            near = [user for name in sorted(names) for user in users[name]]
-            if placed := [user for user in near if user.frames]:
-                found.setdefault(member, []).extend(placed)
-            goes_on = not placed or _is_combined(member)
-            if onward := [user for user in near if goes_on and not user.frames]:
-                farther[member] = frozenset(user.name for user in onward)
-        reached = farther
+        near = dict.fromkeys(user for each in reached for user in module.graph.takers(each))
+        placed = [user for user in near if user.frames]
+        found += placed
+        if placed and not _is_combined(member):
+            break
+        reached = [user for user in near if not user.frames]
     return found
 
 
@@ -125,28 +109,25 @@ def passes_served(
         if each.kind in RESHARDING and (found := module.instruction(each.computation, each.name)) is not None
     ]
     served: dict[tuple[str, str], Pass] = {}
-    for computation, members in by_computation(module, moved):
-        uses = Uses(computation)
-        for member, passes in _passes(uses, members, differentiated).items():
-            if len(passes) == 1 and (only := next(iter(passes))) != "unknown":
-                served[computation.name, member.name] = only
+    for member in moved:
+        passes = _passes(module, member, differentiated)
+        if len(passes) == 1 and (only := passes.pop()) != "unknown":
+            served[member.computation.name, member.name] = only
     return served
 
 
-def _passes(uses: Uses, members: list[Instruction], differentiated: bool) -> Mapping[Instruction, set[Pass]]:
-    found: dict[Instruction, set[Pass]] = {member: set() for member in members}
-    reached = {member: {member.name} for member in members}
+def _passes(module: HloModule, member: Instruction, differentiated: bool) -> set[Pass]:
+    found = set[Pass]()
+    reached = [member]
     for step in range(MAX_MOVES):
-        users = uses.users_of(frozenset().union(*reached.values()))
-        farther: dict[Instruction, set[str]] = {}
-        for member, names in reached.items():
-            for user in (user for name in sorted(names) for user in users[name]):
-                is_moved = user.opcode == "select" or does(user.opcode) in RESHARDS
-                if step + 1 < MAX_MOVES and is_moved and user.op_name in (None, "", member.op_name):
-                    farther.setdefault(member, set()).add(user.name)
-                else:
-                    found[member].add(direction_of(user.op_name, differentiated=differentiated))
-        reached = farther
+        near = dict.fromkeys(user for each in reached for user in module.graph.takers(each))
+        reached = []
+        for user in near:
+            is_moved = user.opcode == "select" or does(user.opcode) in RESHARDS
+            if step + 1 < MAX_MOVES and is_moved and user.op_name in (None, "", member.op_name):
+                reached.append(user)
+            else:
+                found.add(direction_of(user.op_name, differentiated=differentiated))
     return found
 
 
@@ -164,22 +145,20 @@ def requests_served(
         return {}
     instructions = [each for each in partitioned.hlo.with_opcode(RESHARDING) if each.name in moving]
     served = {}
-    for computation, members in by_computation(partitioned.hlo, instructions):
-        uses = Uses(computation)
-        for member in members:
-            if numbers := tuple(_numbers_after(partitioned, uses, member, requests)):
-                served[member.name] = numbers
+    for member in instructions:
+        if numbers := tuple(_numbers_after(partitioned, member, requests)):
+            served[member.name] = numbers
     return served
 
 
-def _numbers_after(partitioned: ParsedStage, uses: Uses, start: Instruction, requests: frozenset[int]) -> Iterator[int]:
+def _numbers_after(partitioned: ParsedStage, start: Instruction, requests: frozenset[int]) -> Iterator[int]:
     """The numbers of the nearest requests that use what a collective made."""
     own = set(tags_in(partitioned, start.span))
 
     def passes(user: Instruction) -> bool:
         return set(tags_in(partitioned, user.span)) <= own
 
-    for users in forward(uses, (start.name,), MAX_CHANGES, passes):
+    for users in forward(Uses(start.computation), (start.name,), MAX_CHANGES, passes):
         reached = (number for each in users.values() for user in each for number in tags_in(partitioned, user.span))
         if numbers := dict.fromkeys(number for number in reached if number in requests):
             yield from numbers
@@ -217,31 +196,29 @@ def parts_of(
     module: HloModule, instructions: Iterable[Instruction]
 ) -> Mapping[Instruction, tuple[CollectivePart, ...]]:
     """The pieces of each of some nameless instructions, in text order; nothing for one that is whole."""
-    found: dict[Instruction, tuple[CollectivePart, ...]] = {}
-    for computation, members in by_computation(module, filter(_is_vector, instructions)):
-        for member, pieces in _pieces(computation, members).items():
-            if len(pieces) > 1:
-                found[member] = tuple(map(_part, sorted(pieces, key=lambda piece: piece.span)))
+    found = {}
+    for member in filter(_is_vector, instructions):
+        pieces = _pieces(module, member)
+        if len(pieces) > 1:
+            found[member] = tuple(map(_part, sorted(pieces, key=lambda piece: piece.span)))
     return found
 
 
-def _pieces(computation: Computation, members: list[Instruction]) -> dict[Instruction, list[Instruction]]:
+def _pieces(module: HloModule, member: Instruction) -> list[Instruction]:
     """The instructions that bring a piece into its shape; of a piece that is a vector itself, the one that cuts it."""
-    found: dict[Instruction, list[Instruction]] = {member: [] for member in members}
-    reached = {member.name: (member, member) for member in members}
-    uses = Uses(computation)
+    found: list[Instruction] = []
+    reached = [member]
     for _ in range(MAX_PIECE_STEPS):
-        users = uses.users_of(reached)
-        farther: dict[str, tuple[Instruction, Instruction]] = {}
-        for name, (member, instruction) in reached.items():
-            shaped = [user for user in users[name] if does(user.opcode) is Does.RESHAPE and user.frames]
-            found[member] += shaped
-            onward = [user for user in users[name] if not user.frames]
-            farther |= {user.name: (member, user) for user in onward}
+        farther: list[Instruction] = []
+        for instruction in reached:
+            users = module.graph.takers(instruction)
+            shaped = [user for user in users if does(user.opcode) is Does.RESHAPE and user.frames]
+            onward = [user for user in users if not user.frames]
             is_cut = does(instruction.opcode) in Does.SLICE | Does.CALL
-            if not shaped and not onward and is_cut and _is_vector(instruction):
-                found[member].append(instruction)
-        reached = farther
+            is_piece = not shaped and not onward and is_cut and _is_vector(instruction)
+            found += [instruction] if is_piece else shaped
+            farther += onward
+        reached = list(dict.fromkeys(farther))
     return found
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from ...parsers.errors import ParseError
 from ...parsers.hlo import HloModule, Instruction
 from ...parsers.hlo.computation import Computation
-from ...parsers.hlo.uses import Uses
+from ...parsers.hlo.graph import Uses
 from ..report.changes import Node
 from .nodes import Graph
 

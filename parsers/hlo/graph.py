@@ -5,14 +5,16 @@ A computation is looked through once, when one of its instructions is first aske
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from .call_sites import CallSite, call_sites
 from .computation import Computation
 from .fields import number
 from .instruction import Instruction
-from .uses import CallSite, call_sites
 
 if TYPE_CHECKING:
     from .module import HloModule
@@ -72,6 +74,14 @@ class Graph:
         # Searches in the text, as `with_opcode`, make other objects of it than its computation has.
         own = computation.instruction_at(instruction.start)
         return NOWHERE if own is None else known.get(own, NOWHERE)
+
+    def takers(self, instruction: Instruction) -> tuple[Instruction, ...]:
+        """Return the instructions that take a result or an element of it, each once, in text order."""
+        users, elements = self.users(instruction)
+        found = [user for user, _ in users]
+        if elements:
+            found = sorted((*found, *chain.from_iterable(elements.values())), key=attrgetter("start"))
+        return tuple(dict.fromkeys(found))
 
     def callees(self, instruction: Instruction) -> Mapping[str, tuple[str, ...]]:
         """The names of the computations that an instruction calls, by attribute."""
@@ -139,3 +149,28 @@ class Graph:
     @cached_property
     def _sites(self) -> dict[str, tuple[CallSite, ...]]:
         return dict(call_sites(self.module))
+
+
+class Uses:
+    """The operands of a computation, by name."""
+
+    def __init__(self, computation: Computation) -> None:
+        self._computation = computation
+
+    def definition(self, name: str) -> Instruction | None:
+        """The instruction of that name."""
+        return self._computation.instruction(name)
+
+    def operands(self, instruction: Instruction) -> tuple[str, ...]:
+        """The names of what an instruction takes."""
+        return instruction.operands
+
+    def results(self, instruction: Instruction) -> tuple[str]:
+        """Its name, which stands for its result."""
+        return (instruction.name,)
+
+    def users_of(self, names: Collection[str]) -> Mapping[str, tuple[Instruction, ...]]:
+        """For each name of an instruction of this computation those with it as an operand, in text order."""
+        made = {name: self._computation.instruction(name) for name in names}
+        graph = self._computation.module.graph
+        return {name: () if each is None else graph.takers(each) for name, each in made.items()}

@@ -11,7 +11,7 @@ from shardscope.inspector.ir.def_use import DefUse, forward, near
 from shardscope.inspector.ir.jaxpr import read_program
 from shardscope.inspector.ir.jaxpr_text import JaxprUses, print_jaxpr
 from shardscope.parsers import hlo, mlir
-from shardscope.parsers.hlo.uses import Uses
+from shardscope.parsers.hlo.graph import Uses
 from shardscope.parsers.source import Source
 
 EDGES = {
