@@ -13,7 +13,7 @@ from ..ir.name_scopes import Leaf, keys_of_name
 from ..ir.program import Program
 from ..ir.types import jax_type
 from ..report import ShardedValue, StrategyTotal
-from ..report.communication import AxisUse, Part, Run, Strategy
+from ..report.communication import AxisUse, Sharded, Strategy, Use
 from .weights import weights_of
 
 Kind = Literal["parameters", "optimizer state", "data"]
@@ -121,9 +121,9 @@ def _use(
         sharded[kind] += held if over else 0
         if kind == "optimizer state" and _dimensions_over(axis, parameters[each.name]):
             lost[not over] += held
-    parts = [Part("batch", 1.0)] if 0 in split and has_batch else []
-    parts += [Part(f"dimension {each} of data", 1.0) for each in sorted(split) if each or not has_batch]
-    parts += [Part(kind, sharded[kind] / whole[kind]) for kind in whole if sharded[kind]]
+    parts = [Sharded("batch", 1.0)] if 0 in split and has_batch else []
+    parts += [Sharded(f"dimension {each} of data", 1.0) for each in sorted(split) if each or not has_batch]
+    parts += [Sharded(kind, sharded[kind] / whole[kind]) for kind in whole if sharded[kind]]
     runs = Counter[Strategy]()
     seconds: dict[Strategy, float] = {}
     for total in totals:
@@ -131,7 +131,7 @@ def _use(
             runs[total.strategy] += total.wire_bytes or 0
             seconds[total.strategy] = seconds.get(total.strategy, 0.0) + (total.seconds or 0.0)
     sent = sum(runs.values())
-    listed = [Run(name, count, seconds[name] or None, share=count / sent) for name, count in runs.most_common() if sent]
+    listed = [Use(name, count, seconds[name] or None, share=count / sent) for name, count in runs.most_common() if sent]
     return AxisUse(axis, size, tuple(parts), runs=tuple(listed), bytes=sent, problem=_problem(parts, listed, lost))
 
 
@@ -140,7 +140,7 @@ def _dimensions_over(axis: str, value: ShardedValue) -> list[int]:
     return [number for number, axes in enumerate(dims) if any(each.name == axis for each in axes)]
 
 
-def _problem(parts: Sequence[Part], runs: Sequence[Run], lost: Counter[bool]) -> str:
+def _problem(parts: Sequence[Sharded], runs: Sequence[Use], lost: Counter[bool]) -> str:
     """Return in which way the use of an axis is not what its shardings are for; empty where it is.
 
     `lost` has the bytes of the optimizer state of parameters that are sharded over it: whether it is not.

@@ -50,16 +50,17 @@ class StrategyTotal(Record, frozen=True):
         return self.strategy not in ("input gathers", "resharding", "reductions", "other")
 
 
-class Part(Record, frozen=True):
+class Sharded(Record, frozen=True):
     """Something that is sharded over an axis, and which share of its bytes."""
 
     what: str
     share: float
 
 
-class Run(Record, frozen=True):
+class Use(Record, frozen=True):
     """A strategy that runs over an axis: bytes that a device sends in a step, their time on the target, and the share
-    of all bytes over the axis."""
+    of all bytes over the axis.
+    """
 
     strategy: Strategy
     bytes: int
@@ -75,7 +76,7 @@ class AxisUse(Record, frozen=True):
 
     name: str
     size: int
-    shards: tuple[Part, ...]
-    runs: tuple[Run, ...]
+    shards: tuple[Sharded, ...]
+    runs: tuple[Use, ...]
     bytes: int
     problem: str = ""

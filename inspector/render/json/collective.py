@@ -14,23 +14,8 @@ from .shaped import SourceRef
 from .sharding import ReasonRef
 
 
-class Term(Struct, frozen=True):
-    """One symbol of a formula; `source` is empty for what the program decides."""
-
-    symbol: str
-    value: float
-    unit: Literal["s", "B", "B/s", ""]
-    meaning: str
-    source: str
-
-
 class TermRef(Reference, table="terms"):
     """A symbol of a formula."""
-
-    def entry(self) -> Term:
-        """The symbol in its JSON shape, numbers of steps being whole."""
-        term: estimates.Term = self.value
-        return Term(term.symbol, term.value, term.unit, meaning=term.meaning, source=term.source)
 
 
 class Estimate(Struct, frozen=True):

@@ -10,8 +10,10 @@ from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 from ... import report
 from ...capture.protocol.events import OtherProgram
 from ...report import comparison as targets
+from ...report.communication import AxisUse
+from ...report.cost import Term
 from ..renderers import SECTIONS
-from .collective import Collective, Cost, Estimate, Term, Uncounted, collective_of, cost_of
+from .collective import Collective, Cost, Estimate, Uncounted, collective_of, cost_of
 from .diff import Change, change_of
 from .execution import Execution, Memory, execution_of, memory_of
 from .finding import (
@@ -58,33 +60,6 @@ class PassChange(Struct, frozen=True):
     changes: list[Change]
 
 
-class Sharded(Struct, frozen=True):
-    """Something that is sharded over an axis, and which share of its bytes."""
-
-    what: str
-    share: float
-
-
-class Use(Struct, frozen=True):
-    """A strategy that runs over an axis: bytes, time on the target, and share of all bytes over the axis."""
-
-    strategy: report.Strategy
-    bytes: int
-    seconds: float | None
-    share: float
-
-
-class Axis(Struct, frozen=True):
-    """The use of a mesh axis; `problem` says in which way that is not what it is for, and is empty where it is."""
-
-    name: str
-    size: int
-    shards: list[Sharded]
-    runs: list[Use]
-    bytes: int
-    problem: str
-
-
 class Report(Struct, frozen=True):
     """The document. Sizes are bytes per device and execution, times are seconds, what is not known is null.
 
@@ -97,7 +72,7 @@ class Report(Struct, frozen=True):
     subject: Subject | None
     complete: bool
     stages: list[Stage]
-    axes: list[Axis]
+    axes: list[AxisUse]
     communication: list[Communication]
     collectives: list[Collective]
     uncounted: list[Uncounted]

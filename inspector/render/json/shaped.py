@@ -32,7 +32,7 @@ def _line(key: str, value: Any) -> bytes:
     return b"  %b: [\n    %b\n  ]" % (name, b",\n    ".join(map(msgspec.json.encode, value)))
 
 
-RECORDS = ("Device", "Gradients", "MeshAxis")
+RECORDS = ("AxisUse", "Device", "Gradients", "MeshAxis", "Sharded", "Term", "Use")
 """Records that are their own shapes: their fields are written even where they have their defaults."""
 
 
