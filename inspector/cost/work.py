@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 
 from ...parsers.errors import ParseError
 from ...parsers.hlo import ArrayShape, Computation, HloModule, Instruction
@@ -126,6 +125,7 @@ class _Fused:
 
     def __init__(self, computation: Computation, workload: Workload) -> None:
         self._computation = computation
+        self._graph = computation.module.graph
         self._workload = workload
         work = workload.inner(computation)
         self.flops, self.narrow = work.flops, work.narrow
@@ -133,13 +133,12 @@ class _Fused:
     def read_of(self, number: int) -> int | None:
         """Bytes that are read of a parameter that is only sliced, or updated in place; None for all of it."""
         parameters = self._computation.parameters
-        users = self._users.get(parameters[number].name, ()) if number < len(parameters) else ()
-        name = parameters[number].name if users else ""
-        return self._read(name) if users else None
+        return self._read(parameters[number]) if number < len(parameters) else None
 
-    def _read(self, name: str) -> int | None:
-        total = 0
-        for user in self._users.get(name, ()):
+    def _read(self, made: Instruction) -> int | None:
+        """The bytes that the users of a value read; None if one reads all of it, or there is none."""
+        total, users, name = 0, self._graph.takers(made), made.name
+        for user in users:
             inner = self._inner_read(user, name)
             if inner is not None:
                 total += inner
@@ -149,12 +148,12 @@ class _Fused:
                 total += 0
             else:
                 return None
-        return total
+        return total if users else None
 
     def _inner_read(self, user: Instruction, name: str) -> int | None:
         """Return the bytes read through a bitcast or a nested fusion; None for other users, and if all is read."""
         if user.opcode == "bitcast":
-            return self._read(user.name) if user.name in self._users else None
+            return self._read(user)
         if user.opcode == "fusion" and user.operands.count(name) == 1:
             fused = self._workload.called(user)
             return None if fused is None else fused.read_of(user.operands.index(name))
@@ -167,14 +166,6 @@ class _Fused:
             update = self._computation.instruction(root.operands[1])
             return (None if update is None else update.type,)
         return (type,)
-
-    @cached_property
-    def _users(self) -> Mapping[str, Sequence[Instruction]]:
-        users: dict[str, list[Instruction]] = {}
-        for instruction in self._computation.instructions:
-            for operand in dict.fromkeys(instruction.operands):
-                users.setdefault(operand, []).append(instruction)
-        return users
 
 
 def _passes(instruction: Instruction) -> int:
