@@ -43,7 +43,7 @@ def with_authors(
 ) -> tuple[Collective, ...]:
     """The collectives of a stage of HLO whose operations have numbers, by the twins that their parts have."""
     has_twins = context.partitioned is not None
-    parts = grouped((part.of.span.start, part) for part in all_parts if not part.of.parts)
+    parts = grouped((part.of.span.start, part) for part in all_parts)
     used_in = passes_served(stage, found, differentiated=context.differentiated)
     authored = []
     for each in found:
@@ -66,7 +66,7 @@ def _with_pass(part: Part, used_in: Mapping[tuple[str, str], Pass]) -> Part:
 def _with_author(
     stage: ParsedStage, collective: Collective, parts: Sequence[Part], has_twins: bool, context: AnalysisContext
 ) -> Collective:
-    if not parts:
+    if not any(part.piece is None or part.twin is not None for part in parts):
         return replace(collective, module=module_of(collective))
     known = [_known(stage, part, has_twins, len(parts) == 1, context) for part in parts]
     direction = agreed(part.direction for part in known)
@@ -114,6 +114,8 @@ def _scopes(op_name: str | None) -> tuple[str, ...]:
 def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, context: AnalysisContext) -> CollectivePart:
     """Return the author and pass of a part, as far as known; one that `is_whole` is the only part of its collective."""
     collective, twin = part.of, part.twin
+    if twin is None and part.piece is not None:
+        return part.piece
     numbers = tags_in(stage, collective.span) if twin is None else twin.serves or twin.numbers
     facts = [each for number in numbers if (each := facts_of(context.lowered, number)) is not None]
     direction = agreed(each.direction for each in facts)
@@ -128,7 +130,7 @@ def _known(stage: ParsedStage, part: Part, has_twins: bool, is_whole: bool, cont
     return CollectivePart(
         part.type,
         source,
-        collective.op_name if is_whole else None,
+        part.piece.op_name if part.piece is not None else collective.op_name if is_whole else None,
         origin,
         (collective.direction if is_whole else "unknown") if direction in (None, "unknown") else direction,
         module or (() if argument is None else module_of_name(argument)),

@@ -15,6 +15,7 @@ from ...parsers.hlo import ArrayShape, HloModule, HloType, Instruction, TupleSha
 from ...parsers.hlo.fields import number
 from ...parsers.hlo.types import leaves
 from ...parsers.record import Record
+from ...parsers.source import Frame
 from ..catalog.spellings import DONES, FUSED, HLO_OPCODES, KIND_OF, REDUCTIONS, STARTS
 from ..execution_counts.hlo_executions import HloExecutions
 from ..ir.types import array_type, size
@@ -23,7 +24,7 @@ from .context import AnalysisContext
 from .dcn_transfers import RENDEZVOUS, Transfer, is_host_transfer, slices_of, transfer_of
 from .origin import direction_of, origin_of, written_by
 from .participants import GroupsOfModule, Participants, participants_of
-from .users import UserPositions, parts_of, users_with_positions
+from .users import UserPositions, is_joined, parts_of, users_with_positions
 
 OPENINGS = HLO_OPCODES | STARTS
 
@@ -31,7 +32,8 @@ OPENINGS = HLO_OPCODES | STARTS
 class ParsedCollective(Record, frozen=True):
     """A collective instruction with what decides how it counts: who calls its computation, and its other half.
 
-    Of a transfer between slices, which begins with a send, the other half is the recv.
+    Of a transfer between slices, which begins with a send, the other half is the recv. What is joined has the name and
+    the line of one of its parts, which are not its own.
     """
 
     kind: Kind
@@ -39,6 +41,17 @@ class ParsedCollective(Record, frozen=True):
     done: Instruction | None = None
     wrapper: Instruction | None = None
     transfer: Transfer | None = None
+    is_joined: bool = False
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames of the line that it comes from."""
+        return () if self.is_joined else self.place.frames
+
+    @property
+    def op_name(self) -> str | None:
+        """The name of the operation that it comes from."""
+        return None if self.is_joined else self.place.op_name or self.instruction.op_name
 
     @property
     def fused_kind(self) -> Kind | None:
@@ -73,7 +86,7 @@ def hlo_collectives(stage: str, module: HloModule, context: AnalysisContext) -> 
     """Every collective of a module, in text order."""
     executions = HloExecutions(module)
     found = tuple(_without_clones(_found(module)))
-    nameless = [each.instruction for each in found if not each.place.frames]
+    nameless = [each.instruction for each in found if not each.frames]
     users = users_with_positions(module, nameless, differentiated=context.differentiated)
     parts = parts_of(module, nameless)
     slices = slices_of(module, context.devices)
@@ -118,6 +131,7 @@ def _found(module: HloModule) -> Iterator[ParsedCollective]:
             instruction,
             dones.get((computation.name, instruction.name)),
             wrappers[0] if wrappers else None,
+            is_joined=is_joined(module, instruction),
         )
 
 
@@ -153,7 +167,7 @@ def _collective(
     else:
         operands = tuple(leaves(instruction.type))
     bytes_in, bytes_out = size(operands), size(results)
-    op_name = place.op_name or instruction.op_name
+    op_name = found.op_name
     # Transfers have channels of their own.
     channel = instruction.attributes.get("channel_id") if transfer is None else None
     marks = {**instruction.frontend_attributes, **place.frontend_attributes}
@@ -187,7 +201,7 @@ def _collective(
         is_async=found.is_async,
         origin=written_by(origin, direction),
         direction=direction,
-        source=SourcePosition(place.frames, "exact") if place.frames else source,
+        source=SourcePosition(found.frames, "exact") if found.frames else source,
         reduction=_reduction(instruction, executions.module) if transfer is None else transfer.reduction,
         channel_id=number(channel),
         fused_form=instruction.computation.name.rstrip(".0123456789") if place is not instruction else None,

@@ -8,9 +8,9 @@ Some versions of XLA name what the partitioner inserts after the value that is m
 is moved for. What goes into the partitioner decides: where the operand of a constraint, or of an explicit reshard, is
 sharded otherwise than that, it has to be moved there, whatever else uses it.
 
-GPUs' compiler sums small arrays as one vector: it flattens and concatenates them, and cuts the result up again. The
-vector has neither name nor line. Its pieces have: each is brought back into its shape by an instruction that was given
-the name and the line of the collective that it stands for.
+GPUs' compiler sums several arrays as one vector: it flattens and concatenates them, and cuts the result up again. The
+vector has neither name nor line, or those of one of them. Its pieces have: each is brought back into its shape by an
+instruction that was given the name and the line of the collective that it stands for.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from msgspec import field
 from ...parsers.errors import readable
 from ...parsers.hlo import ArrayShape, HloModule, Instruction
 from ...parsers.hlo.graph import Uses
+from ...parsers.hlo.types import leaves
 from ...parsers.record import Record
 from ...parsers.source import Frame
-from ..catalog.spellings import RESHARDING, SDY_REQUESTS
+from ..catalog.spellings import DONES, RESHARDING, SDY_REQUESTS
 from ..correspondence.numbers import tags_at, tags_in
 from ..dataflow.meaning import SAME, Does, does
 from ..ir.def_use import forward
@@ -192,10 +193,23 @@ MAX_PIECE_STEPS = 4
 """Steps from the vector to its pieces: the done half of an asynchronous collective, the slice, the reshape."""
 
 
+def is_joined(module: HloModule, instruction: Instruction) -> bool:
+    """True of a vector that the compiler concatenated: what the user concatenates has a name."""
+    if not _is_vector(instruction):
+        return False
+    made = instruction.computation.instruction(instruction.operands[0])
+    if made is not None and made.opcode == "fusion" and not made.frames:
+        computation = module.computation(made.callees.get("calls", ("",))[0])
+        made = None if computation is None else computation.root
+    if made is None or made.opcode != "concatenate" or made.frames or made.op_name:
+        return False
+    return len(made.operands) > 1
+
+
 def parts_of(
     module: HloModule, instructions: Iterable[Instruction]
 ) -> Mapping[Instruction, tuple[CollectivePart, ...]]:
-    """The pieces of each of some nameless instructions, in text order; nothing for one that is whole."""
+    """The pieces of instructions without a name of their own, in text order; nothing for one that is whole."""
     found = {}
     for member in filter(_is_vector, instructions):
         pieces = _pieces(module, member)
@@ -213,7 +227,7 @@ def _pieces(module: HloModule, member: Instruction) -> list[Instruction]:
         for instruction in reached:
             users = module.graph.takers(instruction)
             shaped = [user for user in users if does(user.opcode) is Does.RESHAPE and user.frames]
-            onward = [user for user in users if not user.frames]
+            onward = [user for user in users if not user.frames or user.opcode in DONES]
             is_cut = does(instruction.opcode) in Does.SLICE | Does.CALL
             is_piece = not shaped and not onward and is_cut and _is_vector(instruction)
             found += [instruction] if is_piece else shaped
@@ -223,7 +237,9 @@ def _pieces(module: HloModule, member: Instruction) -> list[Instruction]:
 
 
 def _is_vector(instruction: Instruction) -> bool:
-    return isinstance(instruction.type, ArrayShape) and len(instruction.type.dims) == 1
+    """True of one array along one dimension; the start of an asynchronous sum has the type of its operand too."""
+    one = len(instruction.operands) == 1
+    return one and all(isinstance(each, ArrayShape) and len(each.dims) == 1 for each in leaves(instruction.type))
 
 
 def _part(instruction: Instruction) -> CollectivePart:
@@ -231,4 +247,5 @@ def _part(instruction: Instruction) -> CollectivePart:
         type=array_type(instruction.type),
         source=SourcePosition.exact(instruction.frames),
         op_name=instruction.op_name,
+        span=instruction.span,
     )

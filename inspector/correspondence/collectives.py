@@ -154,7 +154,7 @@ def is_combined(collective: Collective) -> bool:
 
 def _sizes(one: Collective) -> Iterable[object]:
     """Its shapes and numbers of elements; CPUs exchange the parts of an array one by one."""
-    types = tuple(part.type for part in one.parts) or one.result_types
+    types = one.part_types
     sizes: list[object] = [size for type in types for size in (type.shape, type.elements)]
     if one.kind == "all-to-all":
         sizes.append(sum(type.elements or 0 for type in types))

@@ -15,7 +15,7 @@ from ..catalog.spellings import BECOMES, COMBINED, KIND_OF, Kind
 from ..dataflow.hlo import HloValue, hlo_flow
 from ..ir.stage import ParsedStage
 from ..ir.types import ArrayType
-from ..report import Collective, Pass
+from ..report import Collective, CollectivePart, Pass
 from ..units import known_sum
 from .evidence import Evidence, confidence_of
 from .numbers import tags_in
@@ -59,6 +59,16 @@ class Part:
     twin: Twin | None = None
     evidence: Evidence | None = None
     rivals: int = 0
+
+    @property
+    def piece(self) -> CollectivePart | None:
+        """The part as it was cut out of what the compiler concatenated; None where it is a result of its own."""
+        return self.of.parts[self.index] if self.of.parts else None
+
+    @property
+    def span(self) -> Span:
+        """The instruction that has its numbers."""
+        return (None if self.piece is None else self.piece.span) or self.of.span
 
     @property
     def exact(self) -> bool:
@@ -106,24 +116,24 @@ def _one_of(fitting: Sequence[Twin], name: str) -> Twin:
 
 
 def _same_numbers(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
-    numbers = set(tags_in(stage, part.of.span)) if twins else set()
+    numbers = set(tags_in(stage, part.span)) if twins else set()
     return [twin for twin in twins if numbers & set(twin.numbers)]
 
 
-def _same_numbers_alone(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
-    return _same_numbers(stage, part, twins) if part.alone else []
+def _same_own_numbers(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
+    return _same_numbers(stage, part, twins) if part.alone or part.piece is not None else []
 
 
 def _same_name(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
-    if part.of.parts:  # cut out of one vector, and brought into shape by an instruction with its name
-        name = part.of.parts[part.index].op_name
+    if part.piece is not None:  # it is brought into shape by an instruction with its name
+        name = part.piece.op_name
         return [twin for twin in twins if name and twin.op_name == name]
     name = part.of.op_name if part.alone else None
     return [twin for twin in twins if name and twin.op_name == name and not (twin.numbers or twin.near)]
 
 
 def _same_operand(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
-    near = _near(stage, part.of, part.index) if twins and not part.of.parts else frozenset()
+    near = _near(stage, part.of, part.index) if twins and part.piece is None else frozenset()
     return [twin for twin in twins if twin.near & near]
 
 
@@ -132,7 +142,7 @@ def _any(stage: ParsedStage, part: Part, twins: list[Twin]) -> list[Twin]:
 
 
 ORDER = (
-    (Evidence.NUMBER, _same_numbers_alone),
+    (Evidence.NUMBER, _same_own_numbers),
     (Evidence.NAME_AND_LINE, _same_name),
     (Evidence.OPERAND, _same_operand),
     (Evidence.NUMBER, _same_numbers),
@@ -169,7 +179,7 @@ def twins_in(
 def typed_shapes_of(collective: Collective) -> list[tuple[ArrayType, Shape]]:
     """The types and shapes of the larger sides of its parts: those of the smaller ones change with the kind."""
     types = collective.operand_types if KIND_OF[collective.kind].sides == "scattered" else collective.result_types
-    types = tuple(part.type for part in collective.parts) or types
+    types = collective.part_types if collective.parts else types
     members = frozenset(collective.pairs or (tuple(sorted(group)) for group in collective.groups))
     elements = [type.elements for type in types]
     if collective.kind in COMBINED:

@@ -23,9 +23,12 @@ Path = tuple[int, ...]
 
 KIND_BY_OPCODE = {**HLO_OPCODES, **STARTS}
 
-RETUPLED = frozenset(
-    {"tuple", "get-tuple-element", "copy-start", "copy-done", "async-start", "async-done", "call-start", "call-done"}
-)
+CALL_STARTS = frozenset({"async-start", "call-start", "fusion-start"})
+"""Opcodes that begin the work of a computation: what it gives is the result of their other halves."""
+
+CALL_DONES = frozenset(start.replace("-start", "-done") for start in CALL_STARTS)
+
+RETUPLED = frozenset({"tuple", "get-tuple-element", "copy-start", "copy-done"}) | CALL_STARTS | CALL_DONES
 """Opcodes that hand values on in other tuples than they take."""
 
 
@@ -205,7 +208,7 @@ class HloFlow:
             case "copy-done":
                 if path[:1] == (0,):
                     yield HloValue(user, (), calls)
-            case "async-done" | "call-done":
+            case opcode if opcode in CALL_DONES:
                 yield HloValue(user, path, calls)
             case _:
                 yield from self._inside(HloValue(value.instruction, path, calls), user, position)

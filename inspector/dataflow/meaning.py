@@ -105,7 +105,7 @@ OPAQUE = Meaning(Does.OPAQUE)
 
 _CLASSES: Mapping[Does, str] = {
     Does.FORWARD: "copy copy_start tuple get_tuple_element opt_barrier optimization_barrier domain name async_start"
-    " stop_gradient call_start",
+    " stop_gradient call_start fusion_start",
     Does.CAST: "bitcast_convert bitcast_convert_type convert convert_element_type reduce_precision stochastic_convert",
     Does.RESHAPE: "bitcast reshape dynamic_reshape transpose squeeze expand_dims reverse rev",
     Does.REPEAT: "broadcast broadcast_in_dim dynamic_broadcast_in_dim tile",

@@ -13,7 +13,7 @@ from ...parsers.hlo.types import TupleShape
 from ...parsers.record import Record
 from ..ir.derived import derived
 from ..ir.stage import ParsedStage
-from .hlo import HloFlow, HloValue, is_by_operand, is_handed_on
+from .hlo import CALL_DONES, CALL_STARTS, HloFlow, HloValue, is_by_operand, is_handed_on
 from .meaning import MOVES, POINTWISE, SAME, Does, meaning_of
 from .walks import forward
 from .work import InstructionWork
@@ -205,7 +205,7 @@ class ValueFlow:
             case "conditional":
                 roots = (body.root for body in self.graph.branches(instruction))
                 return [Place(root, place.element) for root in roots if root is not None]
-            case "call-start" | "call-done":
+            case opcode if opcode in CALL_STARTS or opcode in CALL_DONES:
                 return self._around_call(instruction, place, operands)
             case "parameter":
                 caller = self._caller(instruction.computation)
@@ -218,7 +218,7 @@ class ValueFlow:
 
     def _around_call(self, instruction: Instruction, place: Place, operands: Sequence[Place]) -> Sequence[Place]:
         """The result of a computation that is called asynchronously, behind the call's end; before it, the call."""
-        if instruction.opcode == "call-done":
+        if instruction.opcode in CALL_DONES:
             return [Place(each.instruction, place.element) for each in operands]
         body = self.graph.called(instruction, "to_apply", "calls")
         return operands if body is None or body.root is None else [Place(body.root, place.element)]

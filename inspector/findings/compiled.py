@@ -132,11 +132,17 @@ def compiled_collectives(report: Report, instructions: Iterable[Instruction]) ->
 def wholly_compiled(report: Report, instructions: Iterable[Instruction]) -> tuple[Collective, ...]:
     """The collectives of the compiled program of which all parts come from these."""
     found = compiled_collectives(report, instructions)
-    return tuple(each for each, parts in found.items() if len(parts) == len(each.result_types))
+    return tuple(each for each, parts in found.items() if len(parts) == len(each.part_types))
 
 
 def results_of(module: HloModule, collective: Collective) -> list[tuple[HloValue, ArrayType]]:
-    """The values that a collective gives, with their types; none of one that a module does not have."""
+    """The values that a collective gives, with their types; none of one that a module does not have.
+
+    Of what the compiler concatenated these are the parts, in their shapes.
+    """
+    cut = [(module.instruction_at(part.span.start), part.type) for part in collective.parts if part.span is not None]
+    if cut:
+        return [(HloValue(piece), type) for piece, type in cut if piece is not None]
     instruction, types = module.instruction(collective.computation, collective.name), collective.result_types
     if instruction is None:
         return []

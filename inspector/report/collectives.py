@@ -38,7 +38,8 @@ Pass = Literal["forward", "backward", "recompute", "unknown"]
 class CollectivePart(Record, frozen=True):
     """One of several collectives that the compiler has made one of: what it gave, and where it comes from.
 
-    `module`, `argument`, `averages` and `of_gradients` are as those of a collective.
+    `module`, `argument`, `averages` and `of_gradients` are as those of a collective. `span` is the instruction that
+    cuts it out of what the compiler concatenated, and None where it is a result of its own.
     """
 
     type: ArrayType
@@ -50,6 +51,7 @@ class CollectivePart(Record, frozen=True):
     argument: str | None = None
     averages: bool = False
     of_gradients: bool = False
+    span: Span | None = None
 
 
 class Collective(Record, frozen=True):
@@ -102,6 +104,11 @@ class Collective(Record, frozen=True):
     of_gradients: bool = False
     widened: tuple[tuple[str, str], ...] = ()
     cpu_call: str = ""
+
+    @property
+    def part_types(self) -> tuple[ArrayType, ...]:
+        """The types of its parts: of what it was concatenated from, or else of its results."""
+        return tuple(part.type for part in self.parts) or self.result_types
 
     @property
     def step_bytes(self) -> int | None:

@@ -68,7 +68,7 @@ def wrong(report: Report) -> list[Finding]:
 
 
 def found_in(file: str, target: str = "cpu") -> dict[str, list[Finding]]:
-    """The findings by the registered functions in whose lines they are."""
+    """The findings by the registered functions in whose lines they are: of what a compiler combined, in all of them."""
     tree = ast.parse((PROGRAMS / f"{file}.py").read_bytes())
     lines = {
         line: node.name
@@ -78,8 +78,10 @@ def found_in(file: str, target: str = "cpu") -> dict[str, list[Finding]]:
     }
     found: dict[str, list[Finding]] = {name: [] for name in expected_of(file)}
     for finding in wrong(program_of(file, target)):
-        names = [lines[frame.line] for frame in finding.place.source.stack if frame.line in lines]
-        found.setdefault(names[0] if names else "elsewhere", []).append(finding)
+        stacks = [each.source.stack for each in (finding.place, *finding.related)]
+        named = [[lines[frame.line] for frame in stack if frame.line in lines][:1] for stack in stacks]
+        for name in dict.fromkeys(name for names in named for name in names) or ("elsewhere",):
+            found.setdefault(name, []).append(finding)
     return found
 
 

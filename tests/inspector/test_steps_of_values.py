@@ -43,12 +43,15 @@ CALLED = """%called (p: f32[4], q: f32[4]) -> TYPE {
         ("add(%p, %q)", {("a", False), ("b", False)}),
     ],
 )
-def test_what_an_asynchronous_call_gives_is_what_is_called(step: str, expected: set[tuple[str, bool]]) -> None:
+@pytest.mark.parametrize(("begins", "ends"), [("call-start", "call-done"), ("fusion-start", "fusion-done")])
+def test_what_an_asynchronous_call_gives_is_what_is_called(
+    step: str, expected: set[tuple[str, bool]], begins: str, ends: str
+) -> None:
     flow, named = flow_of(
-        """%a = f32[4] parameter(0)
+        f"""%a = f32[4] parameter(0)
         %b = f32[4] parameter(1)
-        %start = ((f32[4], f32[4]), f32[4], s32[]) call-start(%a, %b), to_apply=%called
-        %done = f32[4] call-done(%start)
+        %start = ((f32[4], f32[4]), f32[4], s32[]) {begins}(%a, %b), calls=%called
+        %done = f32[4] {ends}(%start)
         %after = f32[4] copy(%done)""",
         CALLED.replace("TYPE", "f32[4]").replace("STEP", step),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from shardscope.inspector.capture.file import load
-from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.pipeline import inspect, links
 from shardscope.inspector.report import Collective
 
 KEPT = Path(__file__).parent / "targets"
@@ -51,3 +51,16 @@ def test_traffic_has_one_name(target: str, gathers: int) -> None:
     }
     if target != "tpu":
         assert sum(total.gradients for total in report.communication) == 4
+
+
+@pytest.mark.once
+def test_what_a_compiler_concatenates_is_judged_part_by_part() -> None:
+    """A step with two weights over data=4, whose gradients GPUs sum as one vector with the name of one of them."""
+    report = inspect(load(KEPT / "gpu_joined.shardscope"))
+    (total,) = (each for each in report.communication if each.strategy == "gradient sync")
+    (collective,) = total.collectives
+    assert total.gradients == 2
+    assert {(part.source.line, part.type.shape) for part in collective.parts} == {(12, (1024, 2048)), (13, (4096, 512))}
+    assert [sum(type.elements or 0 for type in collective.result_types)] == [2 * 2048 * 1024]
+    parts = [link for link in links(report.program) if link.collective.name == collective.name]
+    assert [link.confidence for link in parts] == ["exact"] * 2

@@ -87,10 +87,11 @@ def _compiled(report: Report, group: list[UsedBlocks], fixes: tuple[Fix, ...]) -
     gathers = [each.collective for each in group]
     first, over = gathers[0], over_text(gathers[0])
     slices = dict.fromkeys(each for one in group for slices in one.slices for each in slices)
-    causes = causes_of(report.program, first)
+    is_part = len(group[0].types) < len(first.part_types)  # of what was combined: it is there for others, too
+    causes = () if is_part else causes_of(report.program, first)
     moved = next((cause.moved.value for cause in causes if cause.moved is not None), None)
     # A gather may have the line of the caller, or that of the value that it moves.
-    sources = (*(cause.place for cause in causes), first.source, *group[0].sources)
+    sources = (*(cause.place for cause in causes), *(() if is_part else (first.source,)), *group[0].sources)
     nearest = max(sources, key=lambda each: len(each.stack))
     place = replace(place_in_hlo(first), source=nearest)
     what = f"{moved} is all-gathered" if moved is not None else "all-gather"

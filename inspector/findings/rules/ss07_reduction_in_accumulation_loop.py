@@ -33,10 +33,10 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _of_parts(collective: Collective, parts: Collection[int]) -> Collective:
     """The part of a collective that these results are, less those that it was combined with."""
-    if len(parts) == len(collective.result_types) or not parts:
+    if len(parts) == len(collective.part_types) or not parts:
         return collective
-    types = tuple(collective.result_types[number] for number in sorted(parts))
-    size, whole = known_sum(type.bytes for type in types), known_sum(type.bytes for type in collective.result_types)
+    types = tuple(collective.part_types[number] for number in sorted(parts))
+    size, whole = known_sum(type.bytes for type in types), known_sum(type.bytes for type in collective.part_types)
     sent = collective.wire_bytes
     less = None if sent is None or size is None or not whole else sent * size // whole
     return replace(collective, result_types=types, bytes_in=size, bytes_out=size, wire_bytes=less, estimate=None)

@@ -43,12 +43,12 @@ def nested(a):
     return along(jax.jit(lambda v: along(jnp.tanh(v)))(a) - 1, "x")
 
 
-@programs.found_by("SS02", tpu="")  # TPUs' compiler takes the gather out: the loop's body communicates nothing
+@programs.found_by("SS02", tpu="", gpu="")  # their compilers take the gather out: the body communicates nothing
 def in_scan(a):
     return lax.scan(lambda c, _: (along(jnp.sin(along(c)), "x"), None), along(a, "x"), None, 3)[0]
 
 
-@programs.found_by("SS02", tpu="")  # the same
+@programs.found_by("SS02", tpu="", gpu="")  # the same
 def remat(a):
     return along(jax.checkpoint(lambda v: jnp.exp(along(v)))(a), "x")
 

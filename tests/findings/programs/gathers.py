@@ -15,9 +15,9 @@ def along(value, *axes):
     return lax.with_sharding_constraint(value, NamedSharding(mesh, P(*axes)))
 
 
-@programs.found_by("SS02", tpu="")
+@programs.found_by("SS02", tpu="", gpu="")
 def joined(a, ids):
-    """A TPU's compiler sees that nothing has to be gathered."""
+    """The compilers of TPUs and GPUs see that nothing has to be gathered."""
     whole = along(jnp.concatenate([along(a, "x"), along(a * 2, "x")], 1))
     return along(jnp.concatenate([whole, whole], 1), "x")
 

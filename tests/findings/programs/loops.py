@@ -90,7 +90,7 @@ def once_too_often(a):
     return lax.fori_loop(0, 4, body, (a, a))[0]
 
 
-@programs.found_by("SS27")
+@programs.found_by("SS27", gpu="")  # sent together with what is used
 @mapped
 def once_too_often_before_more(a):
     """Elementwise work takes the loop's elements: XLA's text has `%while#0` there, and no get-tuple-element."""
@@ -173,19 +173,19 @@ def states_gathered_in_the_recomputation(a):
     return jax.grad(loss)(a)
 
 
-@programs.found_by("SS28", tpu="")
+@programs.found_by("SS28", tpu="", gpu="")  # these compilers add first
 @mapped
 def added(a):
     return lax.psum(a * 2, "x") + lax.psum(jnp.sin(a), "x")
 
 
-@programs.found_by("SS28")
+@programs.found_by("SS28", gpu="")  # in one vector, cut inside the fusion that adds
 @mapped
 def scaled_and_added(a):
     return lax.psum(jnp.cos(a), "x") * 3 - lax.psum(jnp.exp(a), "x")
 
 
-@programs.found_by("SS28")
+@programs.found_by("SS28", gpu="")  # one of the vector that others are in
 @mapped
 def over_one_and_the_other(a):
     b = a * (1 + lax.axis_index("y"))
