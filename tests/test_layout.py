@@ -328,7 +328,7 @@ CEILINGS = {
     "inspector/catalog": 520,
     "inspector/check": 250,
     "inspector/collectives": 1905,
-    "inspector/communication": 830,
+    "inspector/communication": 835,
     "inspector/cost": 1650,
     "inspector/correspondence": 925,
     "inspector/dataflow": 2100,
