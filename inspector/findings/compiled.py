@@ -28,7 +28,7 @@ SUMS = ("psum", "psum_invariant", "psum2", "unreduced_psum")
 
 REDUCTIONS = primitives_of("all-reduce", "reduce-scatter")
 
-SCATTERS = ("reduce_scatter",)
+SCATTERS = primitives_of("reduce-scatter")
 """Primitives of which each device gets a block of the sum."""
 
 

@@ -85,3 +85,33 @@ wrong_inputs = right_inputs = error_inputs
         for name in ("wrong", "right")
     }
     assert found == {"wrong": ["SS30", "SS04"], "right": []}
+
+
+SUMMED = """
+import jax, jax.numpy as jnp
+from jax import lax
+from jax.sharding import AxisType, PartitionSpec as P
+
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+def mixed(a):
+    whole = lax.all_gather(a, "x", tiled=True) * (1 + lax.axis_index("x"))
+    return lax.pcast(lax.psum(lax.psum_scatter({whole}, "x", tiled=True), "x"), "x", to="varying")
+
+mixed_inputs = (jnp.arange(128.0).reshape(16, 8),)
+"""
+
+
+@pytest.mark.skipif(jax.__version_info__ < (0, 10), reason="before 0.10, JAX types no unreduced values")
+def test_a_cast_to_summands_changes_no_finding(tmp_path: Path) -> None:
+    """The cast changes a type alone: the program computes the same."""
+    found = []
+    for number, whole in enumerate(("whole", "lax.pcast(whole, 'x', to='unreduced')")):
+        script = tmp_path / f"script{number}.py"
+        script.write_text(SUMMED.format(whole=whole))
+        report = inspect(last_capture(Request(f"{script}:mixed", live=False)))
+        found.append([(each.rule, each.place.source.line) for each in report.findings])
+    assert ("SS30", 12) in found[0]
+    assert found[0] == found[1]
