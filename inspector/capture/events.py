@@ -56,6 +56,8 @@ VALUES: dict[type[Event], tuple[str, str]] = {
     sent.Timings: ("seconds", "timings"),
     sent.OtherResults: ("values", "other_results"),
     sent.Imported: ("files", "files"),
+    sent.Tried: ("text", "tried"),
+    sent.Requested: ("text", "request"),
 }
 """The one field of an event, and the field of a Capture that holds its value."""
 
@@ -125,10 +127,6 @@ def fold(capture: Capture, event: Event | None) -> Capture:
             return replace(capture, passes=(*capture.passes, pass_snapshot(pipeline, name, changes, text)))
         case sent.OtherPrograms(values, chosen):
             return replace(capture, others=values, chosen=chosen)
-        case sent.Tried(text):
-            return replace(capture, tried=text)
-        case sent.Requested(text):
-            return replace(capture, request=text)
         case sent.Peak(text):
             return replace(capture, peak=Source("peak", text))
         case Probe() if len(capture.probes) >= MAX_PROBES:
@@ -192,10 +190,6 @@ def events_of(capture: Capture) -> Iterator[Event]:
         if value := getattr(capture, field):
             yield kind(**{name: value})
     yield from capture.probes
-    if capture.tried:
-        yield sent.Tried(capture.tried)
-    if capture.request:
-        yield sent.Requested(capture.request)
     if capture.peak is not None:
         yield sent.Peak(capture.peak.data)
     yield from capture.messages

@@ -20,7 +20,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from ..program.avals import entries, is_ref, is_sharded, is_unreduced, summands, type_text, varying
-from .sites import Layer, Mapped, Path, Site, When
+from .sites import Layer, Mapped, Path, Site, When, manual_axes
 
 MAX_SITES = 2000
 """Values, and digests of values, that are taken; of a program that has more, the first ones, and what leaves its
@@ -38,7 +38,7 @@ class Keeping:
     @property
     def axes(self) -> tuple[str, ...]:
         """The axes that are manual here."""
-        return tuple(axis for layer in self.layers if isinstance(layer, Mapped) for axis in layer.axes)
+        return manual_axes(self.layers)
 
     @property
     def manual(self) -> bool:

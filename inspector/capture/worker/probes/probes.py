@@ -21,7 +21,7 @@ from . import live
 from .keeping import bits
 from .partial import parts_of, places_on
 from .probing import Prober
-from .sites import DeviceBlocks, Looped, Mapped, Reading, Run, Site, When, device_ids
+from .sites import DeviceBlocks, Looped, Mapped, Reading, Run, Site, When, device_ids, manual_axes
 from .timings import census
 
 WHOLE = 4096
@@ -105,7 +105,7 @@ class Probed:
         found = []
         for key, site in self._sites("digest"):
             differs = _differences(run, site, bits(self._arrays[key]), self.assignment)
-            found.append(Compared(site.path, site.position, _axes(site), differs))
+            found.append(Compared(site.path, site.position, manual_axes(site.layers), differs))
         return tuple(found)
 
     def boundary(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> Iterator[Probe]:
@@ -126,7 +126,7 @@ class Probed:
                 (device_ids(site, r.coordinates, self.assignment), tuple(r.coordinates.values()), "", blocks[r.at])
                 for r in readings
             ]
-            yield from self._probe(site, iteration, _axes(site), held)
+            yield from self._probe(site, iteration, manual_axes(site.layers), held)
 
     def _shards(self, site: Site, reading: Reading, array: Any, most: int = WHOLE) -> Iterator[Probe]:
         index = reading.at
@@ -172,10 +172,6 @@ class Probed:
         loops = tuple(layer.path[-1] for layer in site.layers if isinstance(layer, Looped))
         described = (site.type, str(first.dtype), first.shape, axes, shards, iteration, loops, start, extent)
         yield Probe(site.path, when, site.position, *described, data)
-
-
-def _axes(site: Site) -> tuple[str, ...]:
-    return tuple(axis for layer in site.layers if isinstance(layer, Mapped) for axis in layer.axes)
 
 
 def _differences(run: Run, site: Site, digests: Any, assignment: list[int]) -> tuple[Difference, ...]:

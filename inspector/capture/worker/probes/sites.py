@@ -68,6 +68,11 @@ class Site:
     type: str
 
 
+def manual_axes(layers: Sequence[Layer]) -> tuple[str, ...]:
+    """The axes that are manual inside of some equations."""
+    return tuple(axis for layer in layers if isinstance(layer, Mapped) for axis in layer.axes)
+
+
 def slots_for(iterations: tuple[int, ...], length: int | None, around: Sequence[Layer]) -> tuple[int, ...]:
     """Return the iterations of a loop that are recorded: fewer where the loops around it multiply them."""
     room = KEPT_AT_MOST
