@@ -114,7 +114,10 @@ def test_sides_of_a_conflict() -> None:
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        (cause(), "dot_general (model.py:7) contracts over a sharded dimension: dim 1 of operand %1 (mul), P('x')"),
+        (
+            cause(is_contraction=True),
+            "dot_general (model.py:7) contracts over a sharded dimension: dim 1 of operand %1 (mul), P('x')",
+        ),
         (
             cause(operation=NamedOperation("reduce_sum", "reduce"), place=SourcePosition(), rule="ij->i"),
             "reduce_sum (ij->i) reduces over a sharded dimension: dim 1 of operand %1 (mul), P('x')",
