@@ -261,7 +261,7 @@ class Lab:
         if isinstance(done, Experiment):
             return done
         verdict = judged(self._before, self._side, done.after, done.numbers, found)
-        return replace(verdict, compared_by=done.by)
+        return replace(verdict, compared_by=done.by, is_next=done.is_next)
 
     def _tried_with(self, case: Path, edits: Edits, found: Finding) -> _Tried | Experiment:
         request = for_numbers(self._request, gentle=self._gentle)
@@ -284,7 +284,8 @@ class Lab:
         is_compared = is_other or numbers.values != "not compared" or not self._is_small_and_elsewhere
         if is_compared or not self._judged(done, found).helps:
             return done
-        return _Tried(done.after, *self._compared_here(edits, changed, case, _rounding(found)))
+        numbers, by = self._compared_here(edits, changed, case, _rounding(found))
+        return done._replace(numbers=numbers, by=by)
 
     def _inspected(self, changed: Capture) -> tuple[Report, Side]:
         after = inspect(changed, self._policy)
@@ -304,7 +305,7 @@ class Lab:
         changed = captured_with(self._report.program, given, edits)
         if changed is None or changed.failure is not None:
             return done
-        return done._replace(after=self._inspected(changed)[1])
+        return done._replace(after=self._inspected(changed)[1], is_next=True)
 
     @cached_property
     def _side(self) -> Side:
@@ -383,6 +384,7 @@ class _Tried(NamedTuple):
     after: Side
     numbers: Comparison
     by: ComparedBy = "run"
+    is_next: bool = False
 
 
 def _rounding(found: Finding) -> float:

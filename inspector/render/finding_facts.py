@@ -86,6 +86,8 @@ def experiment_text(done: Experiment | None) -> str:
         parts.append(f"memory {_from_to(format_bytes(before.memory), format_bytes(after.memory))}")
     if done.helps and done.gone and all("→" not in each for each in parts):
         parts.insert(0, "no longer found")
+    if done.is_next and parts:
+        parts.append("from the second step on")
     if parts or done.values != "not compared":
         by = BY[done.compared_by]
         parts.append("values not compared" if done.values == "not compared" else f"values {done.values}{by}")

@@ -102,7 +102,8 @@ class Experiment(Record, frozen=True):
 
     `why` says what was in the way. `values` are those of a run on the same inputs, or for a target that is not there
     of an evaluation of its programs, or of runs on CPUs, as `compared_by` says; `changes` are the results that differ,
-    and how. `gone` and `new` are rules of which there are fewer and more findings, once for each.
+    and how. `gone` and `new` are rules of which there are fewer and more findings, once for each. If `is_next`, `after`
+    is of the second step: the changed program returns state in another sharding than it takes it in the first one.
     """
 
     state: State
@@ -114,6 +115,7 @@ class Experiment(Record, frozen=True):
     gone: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     compared_by: ComparedBy = "run"
+    is_next: bool = False
 
     @property
     def helps(self) -> bool:

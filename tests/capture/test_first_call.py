@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from shardscope.inspector.capture.model import Capture
 from shardscope.inspector.capture.protocol.request import Request
@@ -383,6 +384,34 @@ def test_the_costliest_program(captured: Captured) -> None:
     assert others["evaluate"].calls == 1
     assert others["evaluate"].call is not None
     assert others["evaluate"].call.line == 18
+
+
+KEYS = """
+    import functools
+    import jax, jax.numpy as jnp
+    from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(key, x):
+        key, once = jax.random.split(key)
+        return key, x + jax.random.normal(once, x.shape)
+
+    def first():
+        return jax.random.key(3), jax.device_put(jnp.zeros(8), NamedSharding(mesh, P("x")))
+    step(*first())
+"""
+
+
+def test_a_donated_key_has_its_value_in_each_run(captured: Captured) -> None:
+    """JAX hands on the buffers of a key on several devices, even where it may not."""
+    capture = captured(KEYS, "step", name="keys.py")
+    assert capture.failure is None, capture.failure
+    assert capture.execution is not None
+    once = jax.random.split(jax.random.key(3))[1]
+    (drawn,) = (each for each in capture.execution.outputs if each.path == "result[1]")
+    expected = np.asarray(jax.random.normal(once, (8,)))
+    assert (drawn.minimum, drawn.maximum) == pytest.approx((expected.min(), expected.max()), rel=1e-6)
 
 
 LOWERED = """

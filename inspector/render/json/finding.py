@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ... import report as values
 from .references import Text, shaped
@@ -57,7 +57,9 @@ class Elsewhere(Struct, frozen=True):
 
 class Trial(Struct, frozen=True):
     """The program without and with the edits of a finding; `values` are compared by a run on the target, or where that
-    is not there by an evaluation of its programs, or by runs on CPUs; `changes` is what differs."""
+    is not there by an evaluation of its programs, or by runs on CPUs; `changes` is what differs. If `next_step`,
+    `after` is of the second step: the first one returns state in another sharding than it takes it.
+    """
 
     why: str
     before: Sent
@@ -65,6 +67,7 @@ class Trial(Struct, frozen=True):
     values: Values
     compared_by: Literal["run", "evaluation", "runs on CPUs"]
     changes: list[str]
+    is_next: bool = field(name="next_step")
 
 
 class Fix(Struct, frozen=True):

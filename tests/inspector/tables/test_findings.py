@@ -207,6 +207,13 @@ def test_what_came_of_trying_a_fix(before: dict[str, Any], after: dict[str, Any]
     assert experiment_text(done) == text
 
 
+def test_a_trial_says_which_step_it_is_of() -> None:
+    done = Experiment(
+        "tried", before=Measured(bytes=4 << 20), after=Measured(bytes=3 << 20), values="equal", is_next=True
+    )
+    assert experiment_text(done) == "4 → 3 MiB sent, from the second step on, values equal"
+
+
 def test_findings_are_counted_by_severity() -> None:
     by = Suppressed(finding(), Suppression("/code/model.py", 9, ("SS01",), "meant"))
     notes = (finding(severity="info"), finding(severity="info", rule="SS23"), finding(severity="info"))
