@@ -232,7 +232,7 @@ def test_findings_with_their_fixes(fixes: tuple[Fix, ...], verified: str) -> Non
     unknown = {"memory": None, "flops": None}
     before = {"collectives": {"all-reduce x": 2}, "axes": {"x": 8}, "bytes": 8, "seconds": 1.0, **unknown}
     sent = {"before": before, "after": {"collectives": {}, "axes": {}, "bytes": 16, "seconds": 2.0, **unknown}}
-    tried = {"why": "worse", "values": "differ", "compared_by": "run", "changes": ["a: 1"], **sent}
+    tried = {"why": "worse", "values": "differ", "compared_by": "run", "changes": ["a: 1"], "next_step": False, **sent}
     assert found["trial"] == (None if verified == "not tried" else tried)
     (suppressed,) = written["suppressed"]
     assert (suppressed["reason"], suppressed["line"], suppressed["finding"]["rule"]) == ("known", 9, "SS01")
