@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from ...parsers.hlo import Instruction
@@ -244,6 +245,10 @@ class ReturnedSum(Record, frozen=True):
         return own is not None and summed <= set(self.sharding.sharded) and summed.isdisjoint(own.sharded)
 
 
+def _is_in_blocks(flow: HloFlow, use: HloUse) -> bool:
+    return flow.does(use) in USED_IN_BLOCKS
+
+
 def returned_sums(report: Report) -> Iterator[ReturnedSum]:
     """Yield the results that need only a block of a sum on each device, if they were sharded as their arguments are."""
     arguments, outputs = (
@@ -263,10 +268,9 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
     }
     for collective in sums if sharded else ():
         for value in [value for value, type in results_of(flow.module, collective) if (type.elements or 1) > 1]:
-            reach = forward(flow, [value], SAME | POINTWISE, carried=True)
+            reach = forward(flow, [value], SAME | POINTWISE, carried=True, allows=partial(_is_in_blocks, flow))
             numbers = {each.path[0] if each.path else 0 for each in reach.outputs}
-            is_in_blocks = reach.complete and all(flow.does(use) in USED_IN_BLOCKS for use in reach.ends)
-            if is_in_blocks and numbers <= sharded.keys():
+            if reach.complete and numbers <= sharded.keys():
                 returned = [ReturnedSum(collective, *sharded[each]) for each in sorted(numbers)]
                 if all(each.is_block for each in returned):
                     yield from returned
