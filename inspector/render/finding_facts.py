@@ -52,9 +52,9 @@ def fix_facts(found: Finding, *, in_full: bool = True) -> list[tuple[str, str]]:
     for fix in helping:
         lines += [("fix", fix.title), ("tried", experiment_text(fix.experiment))]
     ideas = [fix for fix in found.fixes if fix.state in ("idea", "untried")]
-    for fix in ideas if in_full else [] if helping else ideas[:1]:
-        why = f"not tried: {fix.why}" if fix.why else "not tried"
-        lines.append(("idea", f"{fix.title} ({why})" if in_full else fix.title))
+    whys = (f"not tried: {fix.why}" if fix.why else "not tried" for fix in ideas)
+    titles = [f"{fix.title} ({why})" if in_full else fix.title for fix, why in zip(ideas, whys, strict=True)]
+    lines += [("idea", title) for title in dict.fromkeys(titles if in_full else [] if helping else titles[:1])]
     others = [fix for fix in found.fixes if fix not in ideas and not fix.helps]
     return [*lines, *((fix.state, _failed(fix)) for fix in others if in_full)]
 

@@ -177,6 +177,7 @@ def test_what_is_known_of_a_fix() -> None:
     assert fix_facts(both, in_full=False) == shown
     assert fix_facts(finding(fixes=(fails, hope)), in_full=False) == [("idea", "c")]
     assert fix_facts(finding(fixes=(fails,)), in_full=False) == []
+    assert fix_facts(finding(fixes=(hope, Fix("c", EDITS, why="it is hard")))) == [idea]
 
 
 @pytest.mark.parametrize("count", [0, 1, MAX_RELATED, MAX_RELATED + 1, MAX_RELATED + 3])
