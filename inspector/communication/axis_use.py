@@ -72,10 +72,10 @@ def argument_kinds(
         if each.name not in trained | held:
             yield "parameters" if each.name in frozen else "data", each, None
             continue
-        # Moments have the path of their parameter in its container behind their own, and come after it.
-        ends = ((each.type, *steps[start:]) for start in range(len(steps) + 1))
+        # Moments have the path of their parameter in its container behind their own, and come after it; often wider.
+        ends = ((each.type.shape, *steps[start:]) for start in range(len(steps) + 1))
         parameter = min((known[end] for end in ends if end in known), key=lambda found: found[0], default=None)
-        known.setdefault((each.type, *(key for key in steps if key not in PARAMETERS)), (len(known), each))
+        known.setdefault((each.type.shape, *(key for key in steps if key not in PARAMETERS)), (len(known), each))
         yield ("parameters", each, None) if parameter is None else ("optimizer state", each, parameter[1])
 
 

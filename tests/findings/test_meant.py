@@ -29,7 +29,7 @@ def test_each_is_found_by_its_argument_and_no_clean_twin_is() -> None:
     assert done.returncode == 0, done.stderr
     found, expected = json.loads(done.stdout)
     assert found == expected
-    assert len(expected) == -(-36 // every)
+    assert len(expected) == -(-38 // every)
 
 
 def test_what_one_program_makes_split_and_another_receives_whole_is_found() -> None:

@@ -25,7 +25,7 @@ def check(report: Report) -> Iterator[Finding]:
         elif parameter is not None:
             states.setdefault(parameter.name, []).append(state)
     for members in states.values():  # where only the state is sharded, all parts of it are
-        first = min(members, key=_held)
+        first = min(members, key=lambda each: _held(each) / (each.type.bytes or 1))
         for state in members:
             if _extra(state, first) and (missing := _missing(state, first)):
                 groups.setdefault(("other parts", missing), []).append((state, first))
@@ -45,8 +45,9 @@ def _missing(state: ShardedValue, parameter: ShardedValue) -> tuple[str, ...]:
 
 
 def _extra(state: ShardedValue, parameter: ShardedValue) -> int:
-    """Bytes of a device that it would not hold if the state were sharded as its parameter."""
-    return max(0, _held(state) - _held(parameter))
+    """Bytes of a device that it would not hold if the state were sharded as its parameter, which may be narrower."""
+    sizes = [each.type.bytes or 1 for each in (state, parameter)]
+    return max(0, _held(state) - _held(parameter) * sizes[0] // sizes[1])
 
 
 def _found(report: Report, axes: tuple[str, ...], pairs: list[Pair], others: str) -> Finding:

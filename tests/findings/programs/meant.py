@@ -39,9 +39,13 @@ def of_transposed(p, x):
     return jnp.mean((jnp.tanh(x @ p["w2"].T) @ p["w1"].T) ** 2)
 
 
+def narrow(tree):
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), tree)
+
+
 def momentum(p, m, x, y):
     m = jax.tree.map(lambda m, g: 0.9 * m + g, m, jax.grad(loss)(p, x, y))
-    return jax.tree.map(lambda a, b: a - 0.1 * b, p, m), m
+    return jax.tree.map(lambda a, b: a - (0.1 * b).astype(a.dtype), p, m), m
 
 
 def adam(p, state, x, y):
@@ -142,6 +146,7 @@ CASES = {
     "taken whole": ("SS33", "x", taken_whole, (init(), *played)),
     "weights whole over fsdp": ("SS33", "p['w1']", jax.jit(sgd), (init(), *placed((X, Y), fully))),
     "moments whole": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), whole), x, y)),
+    "wide moments whole": ("SS34", "m['w1']", jax.jit(momentum), (narrow(sharded), placed(zeros(init()), whole), x, y)),
     "zeros whole": ("SS35", "result[0]['w1']", jax.jit(zeros_of, out_shardings=(None, rows)), (sharded,)),
     "zeros beside weights": ("SS35", "result[1]['w1']", jax.jit(made), (1.0,)),
     "moments in other blocks": ("SS34", "m['w1']", jax.jit(momentum), (sharded, placed(zeros(init()), columns), x, y)),
@@ -157,6 +162,7 @@ CASES = {
     "data parallel": ("", "", jax.jit(sgd), (copied, x, y)),
     "fsdp": ("", "", jax.jit(sgd, out_shardings=rows), (sharded, x, y)),
     "moments sharded": ("", "", jax.jit(momentum), (sharded, placed(zeros(init()), rows), x, y)),
+    "wide moments sharded": ("", "", jax.jit(momentum), (narrow(sharded), placed(zeros(init()), rows), x, y)),
     "moments of a state sharded": ("", "", jax.jit(of_state), (state_of(sharded), x, y)),
     "both moments sharded alone": ("", "", jax.jit(adam), (copied, moments(rows, rows), x, y)),
     "moments sharded alone": ("", "", jax.jit(momentum), (copied, placed(zeros(init()), rows), x, y)),

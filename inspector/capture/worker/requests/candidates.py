@@ -67,6 +67,7 @@ class Requests:
         self.batch = list(dict.fromkeys(each for each in axes if each))
         self.home: dict[int, int] = {}
         ranked = sorted(range(len(names)), key=lambda each: place_of_parameters(names[each]))
+        shapes = [tuple(type.shape) for type in lowered.types]  # moments are often wider than their parameters
         for place, number in enumerate(ranked):
             name, steps = names[number], _steps(names[number])
             owners = (
@@ -75,7 +76,7 @@ class Requests:
                 for parameter in (names[other],)
                 if (before < place or len(_steps(parameter)) < len(steps))
                 and other != number
-                and types[other] == types[number]
+                and shapes[other] == shapes[number]
                 and (own := self._leaf(parameter, name))
                 and len(own) <= len(steps)
                 and steps[-len(own) :] == own
@@ -244,7 +245,7 @@ class Requests:
 
         def place(number: int) -> Hashable:
             home = self.home.get(number, number)
-            return _starred(lowered.names[home]), str(lowered.types[number]), lowered.arguments[number]
+            return _starred(lowered.names[home]), tuple(lowered.types[number].shape), lowered.arguments[number]
 
         return _grouped([number for number, type in enumerate(lowered.types) if type.rank], place)
 
