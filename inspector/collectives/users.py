@@ -199,8 +199,8 @@ def is_joined(module: HloModule, instruction: Instruction) -> bool:
         return False
     made = instruction.computation.instruction(instruction.operands[0])
     if made is not None and made.opcode == "fusion" and not made.frames:
-        computation = module.computation(made.callees.get("calls", ("",))[0])
-        made = None if computation is None else computation.root
+        called = module.graph.called(made, "calls")
+        made = None if called is None else called.root
     if made is None or made.opcode != "concatenate" or made.frames or made.op_name:
         return False
     return len(made.operands) > 1

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from ...correspondence.collectives import is_combined
 from ...dataflow.hlo import HloFlow, HloUse, HloValue, hlo_flow
 from ...dataflow.meaning import Does, does
 from ...dataflow.walks import forward
@@ -40,7 +41,7 @@ class _Sum(NamedTuple):
     @property
     def travels(self) -> bool:
         """True if other sums are combined with it: they are sent with or without it."""
-        return len(self.collective.part_types) > 1
+        return is_combined(self.collective)
 
     @property
     def place(self) -> FindingPlace:
@@ -52,7 +53,7 @@ def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
     sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum")
     equal = {*_of_equal_values(report)}
-    alone = (each for each in sums if len(each.part_types) > 1 or _place(each.source, each) not in equal)
+    alone = (each for each in sums if is_combined(each) or _place(each.source, each) not in equal)
     starts = {each.span.start: each for each in alone if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     summed: dict[tuple[int, int], _Sum] = {}
@@ -69,7 +70,7 @@ def check(report: Report) -> Iterator[Finding]:
         if is_added and not is_free:
             yield _of_two(report, other, each)
         again = starts.get(user.span.start)
-        if again is None or (each.is_scalar and each.travels and len(again.part_types) > 1):
+        if again is None or (each.is_scalar and each.travels and is_combined(again)):
             continue
         if each.collective.origin == again.origin == "partitioner":
             continue  # the partitioner sums over one axis after the other what the source sums at once

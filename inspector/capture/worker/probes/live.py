@@ -161,9 +161,8 @@ def _copy(value: Any) -> Any:
     """A copy of its own buffers, for a run that may take them over, or write to them."""
     if holds(value):
         return ref_of(value[...])
-    if jnp.issubdtype(
-        getattr(value, "dtype", None), jax.dtypes.prng_key
-    ):  # on several devices, they keep their buffers
+    if jnp.issubdtype(getattr(value, "dtype", None), jax.dtypes.prng_key):
+        # `device_put` copies no buffers of a key that is on several devices.
         return jax.random.wrap_key_data(_copy(jax.random.key_data(value)), impl=jax.random.key_impl(value))
     # Not by `copy`, which is a program to be compiled for each shape.
     return jax.device_put(value, may_alias=False) if isinstance(value, jax.Array) else value
