@@ -46,12 +46,10 @@ def forward(
     carried: bool = False,
     refused: Container[V] = (),
     limit: int = MAX_VALUES,
-    allows: Callable[[U], bool] = lambda _: True,
 ) -> Reach[V, U]:
     """Return what becomes of some values through operations of these classes, less those that a predicate refuses.
 
-    Values that are `refused` are not followed; what loops carry is, where the graph leaves that open, if `carried`. It
-    stops, incomplete, at the first end that it does not allow.
+    Values that are `refused` are not followed; what loops carry is, where the graph leaves that open, if `carried`.
     """
     reach: Reach[V, U] = Reach()
     waiting = list(dict.fromkeys(starts))
@@ -69,9 +67,6 @@ def forward(
                 onward = (use,)
             elif graph.does(cast("U", use)) not in through or not keeps(cast("U", use)):
                 reach.ends.append(cast("U", use))
-                if not allows(cast("U", use)):
-                    reach.complete = False
-                    return reach
             else:
                 reach.steps.append(cast("U", use))
                 onward = graph.after(cast("U", use))

@@ -245,8 +245,11 @@ class ReturnedSum(Record, frozen=True):
         return own is not None and summed <= set(self.sharding.sharded) and summed.isdisjoint(own.sharded)
 
 
-def _is_in_blocks(flow: HloFlow, use: HloUse) -> bool:
-    return flow.does(use) in USED_IN_BLOCKS
+def _result(flow: HloFlow, use: HloUse | Output | None) -> tuple[int, ...]:
+    """The number of a result of the program; -1 for a use for which a block is not enough."""
+    if isinstance(use, Output):
+        return (use.path[0] if use.path else 0,)
+    return () if use is not None and flow.does(use) in USED_IN_BLOCKS else (-1,)
 
 
 def returned_sums(report: Report) -> Iterator[ReturnedSum]:
@@ -266,11 +269,11 @@ def returned_sums(report: Report) -> Iterator[ReturnedSum]:
         for number, found in alike.items()
         if len({each.sharding for each in found}) == 1 and (sharding := found[0].sharding) is not None
     }
+    ends = Ends(flow, SAME | POINTWISE, partial(_result, flow), decisive=(-1,))
     for collective in sums if sharded else ():
         for value in [value for value, type in results_of(flow.module, collective) if (type.elements or 1) > 1]:
-            reach = forward(flow, [value], SAME | POINTWISE, carried=True, allows=partial(_is_in_blocks, flow))
-            numbers = {each.path[0] if each.path else 0 for each in reach.outputs}
-            if reach.complete and numbers <= sharded.keys():
+            numbers = ends.of(value)
+            if numbers <= sharded.keys():
                 returned = [ReturnedSum(collective, *sharded[each]) for each in sorted(numbers)]
                 if all(each.is_block for each in returned):
                     yield from returned
