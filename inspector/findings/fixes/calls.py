@@ -212,8 +212,13 @@ def _named_functions(node: ast.AST) -> Iterator[tuple[str, Body]]:
 
 def imports(source: SourceFile, name: str) -> bool:
     """Return whether a file imports a module or an object under that name."""
-    imported = [node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return any((alias.asname or alias.name) == name for node in imported for alias in node.names)
+    return name in _imported(source)
+
+
+@derived
+def _imported(source: SourceFile) -> frozenset[str]:
+    found = (node for node in ast.walk(tree_of(source)) if isinstance(node, ast.Import | ast.ImportFrom))
+    return frozenset(alias.asname or alias.name for node in found for alias in node.names)
 
 
 def around(program: Program, call: tuple[str, ast.AST]) -> Iterator[ast.AST]:
