@@ -40,7 +40,7 @@ def collectives_of(program: Program, stage: ParsedStage) -> tuple[Collective, ..
 def collectives_in_context(stage: ParsedStage, context: AnalysisContext) -> tuple[Collective, ...]:
     """The same by what the rest of the program says: while a capture grows, that changes seldom."""
     text = None if context.lowered.jaxpr is None else context.lowered.jaxpr.jaxpr
-    found = tuple(_with_equation_source(each, text) for each in _as_spelled(stage, context))
+    found = tuple(_with_equation_source(each, text) for each in spelled_collectives(stage, context))
     if stage.hlo is None or not stage.stage.tags or context.lowered.stablehlo is None:
         found = tuple(replace(each, module=each.module or module_of(each)) for each in found)
     else:
@@ -52,11 +52,11 @@ def collectives_in_context(stage: ParsedStage, context: AnalysisContext) -> tupl
 def parts_in(stage: ParsedStage, context: AnalysisContext) -> tuple[Part, ...]:
     """The parts of a stage's collectives, with their twins out of the partitioner."""
     twins = {} if context.partitioned is None else _twins_in(context.partitioned, context)
-    return tuple(parts_of(stage, _as_spelled(stage, context), twins))
+    return tuple(parts_of(stage, spelled_collectives(stage, context), twins))
 
 
 @derived
-def _as_spelled(stage: ParsedStage, context: AnalysisContext) -> tuple[Collective, ...]:
+def spelled_collectives(stage: ParsedStage, context: AnalysisContext) -> tuple[Collective, ...]:
     """The collectives of a stage, by what its text and the names in it say."""
     if stage.mlir is not None:
         return stablehlo_collectives(stage, stage.mlir, context)
@@ -69,7 +69,7 @@ def _as_spelled(stage: ParsedStage, context: AnalysisContext) -> tuple[Collectiv
 
 @derived
 def _twins_in(partitioned: ParsedStage, context: AnalysisContext) -> Twins:
-    found = _as_spelled(partitioned, context)
+    found = spelled_collectives(partitioned, context)
     before, stablehlo = context.unpartitioned, context.lowered.stablehlo
     used_in = passes_served(partitioned, found, differentiated=context.differentiated)
     if before is None or stablehlo is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...collectives.context import context_of
-from ...collectives.stage import collectives_in_context
+from ...collectives.stage import spelled_collectives
 from ...ir.array_sharding import ArraySharding
 from ...ir.jaxpr_text import EquationPlace
 from ...ir.stage import ParsedStage
@@ -177,7 +177,7 @@ def _since(report: Report, axes: tuple[AxisRef, ...] | None, count: int) -> tupl
     ]
     partitioned = [("the partitioner, which", stage) for stage in program.stages if stage.name == "hlo-spmd"]
     for name, stage in snapshots or partitioned:
-        there = collectives_in_context(stage, context_of(program))
+        there = spelled_collectives(stage, context_of(program))
         used = (used_blocks(stage, each) for each in there if each.kind == "all-reduce" and each.axes == axes)
         found = sum(len(each.types) for each in used if each is not None)
         if found:

@@ -14,7 +14,7 @@ from ...dataflow.meaning import ELEMENTWISE, Does
 from ...dataflow.walks import forward
 from ...report import WRITTEN, Collective, Finding, Fix, Report
 from ...shardings.collective_causes import causes_of
-from ..compiled import at_most, compiled_collectives, compiled_to, place_in_hlo, results_of
+from ..compiled import at_most, compiled_collectives, compiled_to, in_hlo, place_in_hlo, results_of
 from ..fixes.calls import call_to_leave_out
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import together, without_call
@@ -78,7 +78,7 @@ def exchanged_twice(report: Report) -> Iterator[Exchanges]:
     """The exchanges of the partitioner's output that are followed by their inverse, as far as they are compiled."""
     stage = report.program.stage("hlo-spmd")
     flow = None if stage is None else hlo_flow(stage)
-    if stage is None or flow is None:
+    if stage is None or flow is None or not any(each.kind in EXCHANGES for each in in_hlo(report)):
         return
     found: dict[int, tuple[Instruction, Collective]] = {}
     for each in collectives_in_context(stage, context_of(report.program)):
