@@ -258,6 +258,9 @@ class JaxprFlow(JaxprUses):
 class GlobalFlow(JaxprFlow):
     """The same, through shard_maps too: a block of a value is followed as the value."""
 
+    def __init__(self, flow: JaxprFlow) -> None:
+        vars(self).update(vars(flow))
+
     def body(self, place: EquationPlace) -> int | None:
         """The body of a call, or of a shard_map, whose inputs are its own operands."""
         bodies = [body for _, body in place.equation.bodies] if place.equation.shard_map is not None else []
@@ -269,7 +272,7 @@ class GlobalFlow(JaxprFlow):
 @derived
 def global_flow_of(text: JaxprText) -> GlobalFlow:
     """The definitions and uses of a program's values, through shard_maps too."""
-    return GlobalFlow(text)
+    return GlobalFlow(flow_of(text))
 
 
 @derived
