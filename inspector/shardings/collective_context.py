@@ -224,11 +224,13 @@ class CollectiveContext:
 
     def _in_another_order(self, cut: Sequence[ShardedDimension]) -> tuple[ShardedDimension, ShardedDimension] | None:
         """Return the nearest operand's dimension that other axes cut elsewhere, or in another order, with that."""
-        for each in sorted(cut, key=self._likelihood):
-            others = [other for other in cut if set(other.factors) & set(each.factors) and other.axes != each.axes]
-            if each.is_operand and others:
-                return each, others[0]
-        return None
+        pairs = (
+            (each, other)
+            for each in cut
+            for other in cut
+            if each.is_operand and other.axes != each.axes and set(other.factors) & set(each.factors)
+        )
+        return min(pairs, key=lambda pair: self._likelihood(pair[0]), default=None)
 
     def _reordered(self, cut: ShardedDimension, other: ShardedDimension) -> CollectiveCause:
         """The same axes in another order, or dimension, than another value of the operation has."""
