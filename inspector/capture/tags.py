@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from ..catalog.spellings import is_kernel
 
 _MARK = re.compile(rb"~op(\d{1,9})~/?")
-_MARKS = re.compile(rb"(?:~op\d{1,9}~/?)*+")
+_MARKS = re.compile(rb"(?:~op\d{1,9}~/?)++")
+"""The numbers of one component, which stand side by side."""
 _REST = re.compile(rb'~op(\d{1,9})~/?(?:([^"\n~;]*)"|[^"\n]*")')
 """A name from its first number on; the second group is all of it where nothing was joined to the name."""
 
@@ -95,14 +96,14 @@ def _plain(name: bytes) -> tuple[bytes, list[int]]:
 
 def _own(name: bytes) -> list[int]:
     """The numbers in front of the last components; those of the calls around stand further in front."""
-    found = list(_MARK.finditer(name))
-    own = found if len(found) == 1 else [match for match in found if _is_last(name, match.end())]
-    return list(dict.fromkeys(int(match[1]) for match in own))
+    numbers = _MARK.findall(name)
+    if len(numbers) > 1:
+        numbers = _MARK.findall(b"".join(found[0] for found in _MARKS.finditer(name) if _is_last(name, found.end())))
+    return list(dict.fromkeys(map(int, numbers)))
 
 
 def _is_last(name: bytes, start: int) -> bool:
     """Return whether no component but a kernel's follows, up to the next of several joined names."""
-    start = _MARKS.match(name, start).end()  # type: ignore[union-attr]
     depth = 0
     for found in _BOUND.finditer(name, start):
         if depth == 0 and found[0] != b"(":

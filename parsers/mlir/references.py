@@ -57,7 +57,8 @@ def broken_references(module: MlirModule) -> Iterator[Problem]:
 def _undefined(data: bytes, function: Function) -> Iterator[tuple[str, Span]]:
     place = function.span
     used = set(_VALUE.findall(data, place.start, place.end))
-    if used <= _defined(data[place.start : place.end]):
+    used.difference_update(_DEFINED.findall(data, place.start, place.end))
+    if not used or used <= _defined(data[place.start : place.end]):
         return
     # Text may be in strings, too.
     written = _STRING.sub(lambda found: b" " * len(found[0]), data[place.start : place.end])
