@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -98,8 +98,9 @@ class HloFlow:
         """Yield each use of a value, or the value that it is elsewhere; None where it cannot be followed."""
         instruction = value.instruction
         takers, elements = self.graph.users(instruction)
-        for user, position in takers:
-            yield from self._used_by(value, user, position)
+        for user, position, element in takers:
+            if element == value.path[: len(element)]:
+                yield from self._used_by(value, value.path[len(element) :], user, position)
         for user in elements.get(value.path[0], ()) if value.path else ():
             yield HloValue(user, value.path[1:], value.calls)
         if instruction is instruction.computation.root:
@@ -189,36 +190,30 @@ class HloFlow:
     def _callers(self, instruction: Instruction) -> tuple[Instruction, ...]:
         return tuple(caller for _, caller in self.graph.callers(instruction.computation.name))
 
-    def _used_by(self, value: HloValue, user: Instruction, position: int) -> Iterator[HloUse | HloValue | None]:
-        index, path = self.graph.operands(user)[position][1], value.path
-        if index != path[: len(index)]:
-            return
-        path, calls = path[len(index) :], value.calls
+    def _used_by(
+        self, value: HloValue, path: Path, user: Instruction, position: int
+    ) -> Sequence[HloUse | HloValue | None]:
+        calls = value.calls
         match user.opcode:
             case opcode if opcode not in CARRYING:
-                handed_on = position == 0 and is_handed_on(opcode)
-                yield HloValue(user, path, calls) if handed_on else None if path else HloUse(value, user, position)
+                if position == 0 and is_handed_on(opcode):
+                    return (HloValue(user, path, calls),)
+                return (None if path else HloUse(value, user, position),)
             case "tuple":
-                yield HloValue(user, (position, *path), calls)
+                return (HloValue(user, (position, *path), calls),)
             case "get-tuple-element":
-                if path and path[0] == user.element:
-                    yield HloValue(user, path[1:], calls)
+                return (HloValue(user, path[1:], calls),) if path and path[0] == user.element else ()
             case "copy-start":
-                yield HloValue(user, (0,), calls)
+                return (HloValue(user, (0,), calls),)
             case "copy-done":
-                if path[:1] == (0,):
-                    yield HloValue(user, (), calls)
+                return (HloValue(user, (), calls),) if path[:1] == (0,) else ()
             case opcode if opcode in CALL_DONES:
-                yield HloValue(user, path, calls)
-            case _:
-                yield from self._inside(HloValue(value.instruction, path, calls), user, position)
-
-    def _inside(self, value: HloValue, call: Instruction, position: int) -> Iterator[HloValue | None]:
-        entered = self.graph.entered(call, position)
-        if not entered or len(value.calls) >= MAX_CALLS:
-            yield None
-        for parameter in entered:
-            yield None if parameter is None else HloValue(parameter, value.path, (*value.calls, call))
+                return (HloValue(user, path, calls),)
+        entered = self.graph.entered(user, position)
+        if not entered or len(calls) >= MAX_CALLS:
+            entered = [None, *entered]
+        inside = (*calls, user)
+        return [None if parameter is None else HloValue(parameter, path, inside) for parameter in entered]
 
     def _returned(self, value: HloValue) -> Iterator[HloValue | Output | None]:
         computation = value.instruction.computation
@@ -226,10 +221,10 @@ class HloFlow:
         if not calls:
             yield Output(value.path) if computation is self.module.entry else None
         for call in calls:
-            callees = self.graph.callees(call)
+            callees = self.graph.callees(call) if call.opcode == "while" else {}
             if computation.name in callees.get("condition", ()):
                 yield None  # it decides how often a loop runs
-            elif computation.name in callees.get("body", ()):
+            elif callees:
                 around = value.calls or (call,)
                 yield HloValue(call, value.path, around[:-1])
                 yield from (

@@ -70,7 +70,7 @@ class Loop:
     def users(self, value: Value) -> list[Instruction]:
         """The instructions that take a value, in text order."""
         takers, elements = self.graph.users(value.maker)
-        found = {user for user, position in takers if self.graph.operands(user)[position][1] == value.element}
+        found = {user for user, _, element in takers if element == value.element}
         found.update(*([] if value.element else elements.values()))
         return sorted(found, key=lambda each: each.start)
 
@@ -132,7 +132,7 @@ class Loop:
     def is_discarded(self, index: int) -> bool:
         """Return whether nothing uses an element of a loop's result."""
         takers, elements = self.graph.users(self.instruction)
-        taken = {self.graph.operands(user)[position][1][:1] for user, position in takers}
+        taken = {element[:1] for _, _, element in takers}
         unused = not any(each.is_root or any(self.graph.users(each)) for each in elements.get(index, ()))
         return unused and not self.instruction.is_root and taken.isdisjoint(((), (index,)))
 
@@ -140,8 +140,7 @@ class Loop:
         """Return the places at which everything computed from a collective's result, linearly, ends."""
         waiting, seen = [Value(collective)], {collective.name}
         takers, _ = self.graph.users(collective)
-        elements = {self.graph.operands(user)[position][1] for user, position in takers}
-        waiting += [Value(collective, element) for element in elements if element]
+        waiting += [Value(collective, element) for element in {element for _, _, element in takers} if element]
         added: list[Accumulator] = []
         while waiting:
             value = waiting.pop()

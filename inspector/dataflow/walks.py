@@ -93,13 +93,13 @@ class Ends(Generic[V, U, T]):
         through: Does,
         describe: Callable[[U | Output | None], Iterable[T]],
         keeps: Callable[[U], bool] = lambda _: True,
-        decisive: Container[T] = (),
+        decisive: Iterable[T] = (),
     ) -> None:
         self._graph = graph
         self._through = through
         self._keeps = keeps
         self._describe = describe
-        self._decisive = decisive
+        self._decisive = frozenset(decisive)
         self._of: dict[V, frozenset[T]] = {}
 
     def of(self, value: V) -> frozenset[T]:
@@ -119,7 +119,7 @@ class Ends(Generic[V, U, T]):
             value, onward = path[-1]
             after = next(onward, None)
             ends = self._of.get(after) if after is not None else frozenset(described[value])
-            if ends is not None and any(each in self._decisive for each in ends):
+            if ends is not None and not ends.isdisjoint(self._decisive):
                 self._of.update(dict.fromkeys(open_values, ends))  # all of these reach what the path ends at
                 return
             if after is None:
@@ -145,22 +145,21 @@ class Ends(Generic[V, U, T]):
                 path.append((after, self._onward(after, described[after])))
 
     def _onward(self, value: V, described: set[T]) -> Iterator[V]:
-        """Yield the values that are made of a value, and describe its ends first: one of them may be decisive."""
+        """Return the values that are made of a value, with its ends described: one of them may be decisive."""
         onward: list[V] = []
         for use in self._graph.uses(value):
-            if isinstance(use, AnyUse) and not self._is_end(cast("U", use)):
-                onward += self._graph.after(cast("U", use))
+            if isinstance(use, AnyUse) and not self._is_end(taken := cast("U", use)):
+                onward += self._graph.after(taken)
             elif use is None or isinstance(use, (Output, AnyUse)):
                 found = frozenset(self._describe(cast("U | Output | None", use)))
-                if any(each in self._decisive for each in found):
+                if not found.isdisjoint(self._decisive):
                     described.clear()
-                    onward.clear()
                     described.update(found)
-                    break
+                    return iter(())
                 described.update(found)
             else:
                 onward.append(use)
-        yield from onward
+        return iter(onward)
 
     def _is_end(self, use: U) -> bool:
         return self._graph.does(use) not in self._through or not self._keeps(use)

@@ -98,7 +98,7 @@ def _made(computation: Computation, name: str) -> Instruction | None:
 def _goes_to_permutes(module: HloModule, instruction: Instruction) -> bool:
     found, reached = False, [instruction]
     for each in reached:
-        for user, _ in module.graph.users(each)[0]:
+        for user, *_ in module.graph.users(each)[0]:
             if does(user.opcode) in FORMS or user.opcode == "all-reduce":
                 reached.append(user)
             elif user.opcode == PERMUTE:

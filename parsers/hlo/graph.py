@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Taken = tuple[Instruction | None, tuple[int, ...]]
 """An operand: the instruction that defines it, and the element of its result; None for one not in the text."""
 
-Use = tuple[Instruction, int]
-"""An instruction, and the position of an operand of it."""
+Use = tuple[Instruction, int, tuple[int, ...]]
+"""An instruction, the position of an operand of it, and the element that it takes there, () for all of a result."""
 
 Users = tuple[Sequence[Use], Mapping[int | None, Sequence[Instruction]]]
 """Users of a result, and its get-tuple-elements by their number: a tuple may have thousands."""
@@ -78,7 +78,7 @@ class Graph:
     def takers(self, instruction: Instruction) -> tuple[Instruction, ...]:
         """Return the instructions that take a result or an element of it, each once, in text order."""
         users, elements = self.users(instruction)
-        found = [user for user, _ in users]
+        found = [user for user, *_ in users]
         if elements:
             found = sorted((*found, *chain.from_iterable(elements.values())), key=attrgetter("start"))
         return tuple(dict.fromkeys(found))
@@ -143,7 +143,7 @@ class Graph:
                 if is_element and not index:
                     users[1].setdefault(instruction.element, []).append(instruction)
                 else:
-                    users[0].append((instruction, position))
+                    users[0].append((instruction, position, index))
         return found
 
     @cached_property

@@ -119,6 +119,6 @@ def test_an_instruction_found_by_its_opcode_has_its_uses() -> None:
     module = hlo.parse_module(Source("hlo", HLO.encode()))
     (found,) = module.with_opcode("negate")
     takers, _ = module.graph.users(found)
-    assert [(user.name, position) for user, position in takers] == [("add", 1), ("multiply", 1)]
+    assert [(user.name, position) for user, position, _ in takers] == [("add", 1), ("multiply", 1)]
     (result,) = module.with_opcode("multiply")
     assert module.graph.users(result) == ((), {})
