@@ -33,18 +33,22 @@ FRAGMENT = re.compile(r"[^\W\d][\w.]*[\[(]|(?<!\w)<\w+>|(?<!\w)'[^'\n]*'")
 BUILT_IN = {*dir(builtins), *keyword.kwlist}
 
 
-def grounded(report: Report, found: Finding) -> Finding:
-    """The finding without fixes whose titles name what is not there; of a program without source nothing is known."""
+def grounded(report: Report, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings without fixes whose titles name what is not there; of a program without source nothing is known."""
+    names = {axis for mesh in report.meshes for axis, _ in mesh.axes}
+    names |= {word for value in report.shardings for word in WORD.findall(value.name)} | JAX | BUILT_IN
+    yield from (_grounded(report, found, names) for found in findings)
+
+
+def _grounded(report: Report, found: Finding, names: set[str]) -> Finding:
     if not found.fixes:
         return found
-    known = {axis for mesh in report.meshes for axis, _ in mesh.axes}
-    known |= {word for value in report.shardings for word in WORD.findall(value.name)}
-    known |= set(WORD.findall(found.subject)) | set(WORD.findall(found.place.what))
+    known = names | set(WORD.findall(found.subject)) | set(WORD.findall(found.place.what))
     places = {(frame.file, frame.line) for place in (found.place, *found.related) for frame in place.source.stack}
 
     def is_known(fix: Fix) -> bool:
         source = set(_words(report, places | {(edit.file, edit.line) for edit in fix.edits}))
-        words = known | source | JAX | BUILT_IN | {word for edit in fix.edits for word in WORD.findall(edit.text)}
+        words = known | source | {word for edit in fix.edits for word in WORD.findall(edit.text)}
         return not source or set(_named(fix.title)) <= words
 
     return replace(found, fixes=tuple(filter(is_known, found.fixes)))

@@ -50,7 +50,8 @@ def with_findings(report: Report, policy: Policy) -> Report:
 
 def _findings(report: Report, rules: Iterable[Rule]) -> list[Finding]:
     """Return the findings of these rules: by severity, then by cost, else in the order of the rules."""
-    found = [_saying_what_else(report.program, grounded(report, each)) for rule in rules for each in rule.check(report)]
+    made = (each for rule in rules for each in rule.check(report))
+    found = [_saying_what_else(report.program, each) for each in grounded(report, made)]
     places = [place for each in found for place in (each.place, *each.related)]
     sites = call_sites([*(place.source for place in places), *(each.source for each in report.collectives)])
     return sorted((_with_call_sites(each, sites) for each in found), key=rank)

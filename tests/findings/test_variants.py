@@ -149,7 +149,7 @@ def test_names_that_the_source_does_not_have_are_in_no_fix() -> None:
     known += ["by [(i, (i + 2) % 4) for i in range(4)]", "lax.all_gather(…, to='invarying')"]
     unknown = ["lax.psum(differing(b2), 'x')", "lax.psum(a, 'tp')", "differing(weights['w'])", "have <lambda> make it"]
     given = replace(finding, fixes=tuple(map(Fix, (*known, *unknown))))
-    assert [fix.title for fix in grounded(report, given).fixes] == known
+    assert [fix.title for fix in next(grounded(report, [given])).fixes] == known
 
 
 def test_a_mean_by_hand_goes_with_its_division() -> None:
