@@ -14,6 +14,8 @@ from ...parsers.hlo.graph import Taken
 from .hlo import meaning_in
 from .meaning import MOVES, POINTWISE, STRAIGHT, Does
 
+COMPUTED = MOVES | POINTWISE
+
 Work = Literal["moves", "elementwise", "control", "contraction", "other"]
 
 
@@ -38,7 +40,7 @@ class InstructionWork:
             return "contraction"
         if does in MOVES:
             return "moves"
-        if does in MOVES | POINTWISE:
+        if does in COMPUTED:
             return "elementwise"
         return "control" if does in Does.CALL | Does.BRANCH else "other"
 
@@ -47,7 +49,7 @@ class InstructionWork:
         if opcode in ("fusion", "call"):
             return reduce(or_, (self._fused_in(name)[0] for name in self._called(instruction)), STRAIGHT)
         meaning = meaning_in(instruction)
-        return meaning.does | (meaning.others & ~Does.INDEX)
+        return meaning.does if meaning.others is Does.INDEX else meaning.does | meaning.others
 
     def _called(self, instruction: Instruction) -> Iterator[str]:
         return chain.from_iterable(self.graph.callees(instruction).values())
