@@ -18,10 +18,10 @@ from .children import Children
 from .endings import Ending
 from .environment import child_environment
 from .events import decode, fold
-from .model import Capture, CaptureError
+from .model import Capture, CaptureError, has_mesh
 from .passes import in_workspace
 from .process import Process, evaluated
-from .propagation import TIMEOUT_S, Propagated, Propagation, has_mesh, with_propagation
+from .propagation import TIMEOUT_S, Propagated, Propagation, with_propagation
 from .protocol import bootstrap
 from .protocol.case import PROGRAM
 from .protocol.events import WAITS, Devices, End, Event, Failure, Hello, Message, Progress, Stage

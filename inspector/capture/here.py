@@ -14,8 +14,8 @@ from functools import reduce
 from typing import Any
 
 from .events import decode, events_of, fold
-from .model import Capture
-from .propagation import has_mesh, propagated
+from .model import Capture, has_mesh
+from .propagation import propagated
 from .protocol.events import Event, Stage, frame_of
 from .protocol.trace import TraceOptions
 from .protocol.wire import Frame

@@ -56,6 +56,11 @@ def devices_text(subject: Subject) -> str:
     return f"{subject.target} × {f'{used} of ' if 0 < used < subject.device_count else ''}{subject.device_count}"
 
 
+def has_mesh(stablehlo: bytes) -> bool:
+    """Return whether there is anything to propagate: a program without a mesh has no shardings."""
+    return b"sdy.mesh" in stablehlo
+
+
 class CaptureError(ShardscopeError):
     """An event, or a capture's file, that is not what it should be."""
 

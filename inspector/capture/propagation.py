@@ -22,7 +22,7 @@ from ...parsers.record import Record
 from .child import Child
 from .children import Children
 from .events import fold
-from .model import Capture
+from .model import Capture, has_mesh
 from .protocol import bootstrap
 from .protocol.events import Message, Stage
 from .protocol.workspace import SOURCE
@@ -51,11 +51,6 @@ class Propagated(Record, frozen=True):
     text: bytes | None = None
     seconds: float | None = None
     problem: str | None = None
-
-
-def has_mesh(stablehlo: bytes) -> bool:
-    """Return whether there is anything to propagate: a program without a mesh has no shardings."""
-    return b"sdy.mesh" in stablehlo
 
 
 def is_explained(capture: Capture) -> bool:

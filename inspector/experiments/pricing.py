@@ -17,7 +17,7 @@ import msgspec
 from ...parsers.record import Record
 from ...parsers.source import Frame
 from ..capture.children import run
-from ..capture.propagation import has_mesh
+from ..capture.model import has_mesh
 from ..capture.protocol import bootstrap
 from ..capture.scratch import Scratch
 from ..ir.program import Program

@@ -14,8 +14,7 @@ from ...parsers.mlir import MlirType, Operation, OtherType, Parameter
 from ...parsers.mlir.sdy import Sharding
 from ...parsers.sharding_syntax.mesh import MeshSyntax
 from ...parsers.source import Span
-from ..capture.model import Message, Value
-from ..capture.propagation import has_mesh
+from ..capture.model import Message, Value, has_mesh
 from ..catalog.spellings import MLIR_CALLS, SDY_REQUESTS
 from ..correspondence.numbers import tag_of_location
 from ..dataflow.mlir import Dataflow, Node, dataflow_of

@@ -18,8 +18,8 @@ from ..capture import file
 from ..capture.dumps import is_regular
 from ..capture.environment import NoJaxError, interpreter_with_jax
 from ..capture.events import decode
-from ..capture.model import Capture, CaptureError, Failure, Message
-from ..capture.propagation import Propagated, has_mesh, is_recorded, propagated, with_propagation
+from ..capture.model import Capture, CaptureError, Failure, Message, has_mesh
+from ..capture.propagation import Propagated, is_recorded, propagated, with_propagation
 from ..capture.protocol import wire
 from ..capture.protocol.events import Devices, Event
 from ..capture.protocol.trace import (

@@ -18,7 +18,6 @@ from shardscope.commands.output import add_finding_options, add_output_options, 
 from shardscope.configuration import configuration_above
 from shardscope.exit_code import ExitCode
 from shardscope.inspector.load import load
-from shardscope.inspector.traces.read import is_trace, read_trace
 from shardscope.terminal import progress
 
 
@@ -39,10 +38,13 @@ def run(options: argparse.Namespace) -> ExitCode:
     """Load, and show."""
     settings = configuration_above(Path())
     job = job_of(options, settings)
-    if is_trace(Path(options.path)):
-        from shardscope.commands.trace import show as show_trace
+    if (path := Path(options.path)).is_dir():
+        from shardscope.inspector.traces.read import is_trace, read_trace
 
-        return show_trace(read_trace(Path(options.path)), options.module, job)
+        if is_trace(path):
+            from shardscope.commands.trace import show as show_trace
+
+            return show_trace(read_trace(path), options.module, job)
     with progress(f"reading {options.path}", quiet=options.quiet):
         capture = load(options.path, options.module, options.python or settings.python)
     if options.try_for:
