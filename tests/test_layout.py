@@ -336,7 +336,7 @@ CEILINGS = {
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 3110,
-    "inspector/findings": 7950,
+    "inspector/findings": 7955,
     "inspector/ir": 1906,
     "inspector/render": 8720,
     "inspector/report": 2815,
@@ -348,7 +348,7 @@ CEILINGS = {
     "inspector/values": 195,
     "inspector/variance": 490,
     "parsers": 8320,
-    "shardscope": 3805,
+    "shardscope": 3810,
     "tui": 7025,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
