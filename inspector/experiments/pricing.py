@@ -112,9 +112,10 @@ class PricedRow(Record, frozen=True):
 
 
 class Searched(Record, frozen=True):
-    """The rows of a search, today's first, and the number of assignments that there are."""
+    """The first rows of a search, today's first; how many assignments there are, and how many are better."""
 
     size: int = 0
+    better: int = 0
     rows: tuple[PricedRow, ...] = ()
 
 

@@ -84,7 +84,7 @@ def suggested(
     first = sorted(_ranked(rows, trials.today.memory), key=lambda row: not row.is_best)
     with ThreadPoolExecutor(MAX_AT_ONCE) as pool:
         rows = list(pool.map(lambda row: trials.written(row, end), first))
-    return Suggestions(report, tuple(_ranked(rows, trials.today.memory)), found.size, len(found.rows))
+    return Suggestions(report, tuple(_ranked(rows, trials.today.memory)), found.size, found.better)
 
 
 def _in_turns(rows: list[PricedRow]) -> list[PricedRow]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import product
+from itertools import count, product
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -294,6 +295,42 @@ def test_a_search_or_a_beam_finds_what_sends_least_and_what_holds_least(
     if most:
         assert min(each.held for each in points) == min(each.arguments + each.results for each in flops)
     assert all(each.price.flops <= today.price.flops * 1.1 for each in points)
+
+
+def mlp() -> Lowered:
+    mesh = AbstractMesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+
+    def fn(p: dict[str, jax.Array], m: dict[str, jax.Array], a: jax.Array, b: jax.Array) -> Any:
+        def loss(p: dict[str, jax.Array]) -> jax.Array:
+            return (((jax.nn.gelu(a @ p["up"]) @ p["down"] + a) @ p["head"] - b) ** 2).mean()
+
+        m = jax.tree.map(lambda m, gradient: 0.9 * m + gradient, m, jax.grad(loss)(p))
+        return jax.tree.map(jnp.subtract, p, m), m
+
+    def array(*shape: int, spec: tuple[str, ...] = ()) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, PartitionSpec(*spec)))
+
+    p = {"up": array(256, 1024), "down": array(1024, 256), "head": array(256, 64)}
+    data = array(512, 256, spec=("x",)), array(512, 64, spec=("x",))
+    return read(jax.jit(fn).trace(p, p, *data).lower(lowering_platforms=("cpu",)))
+
+
+def test_a_beam_finds_soon_what_has_to_be_sharded_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either weight of an MLP alone sharded over its hidden dimension costs more than none; all are priced by hand."""
+    module, clock = mlp(), count()
+    pricing, requests = Pricing(module), Requests(module)
+    by_hidden = {"down": Spec((("y",), ())), "up": Spec(((), ("y",)))}
+
+    def price(*names: str) -> float:
+        specs = {n: spec for n, path in enumerate(module.names) for key, spec in by_hidden.items() if key in path}
+        wanted = {n: spec for n, spec in specs.items() if any(name in module.names[n] for name in names)}
+        return pricing.of(requests.pinned(requests.with_results(wanted))).bytes
+
+    both = price("up", "down")
+    assert both < price() < min(price("up"), price("down"))
+    monkeypatch.setattr(main, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    priced = 300  # assignments, before the time is up
+    assert Search(module).points(priced)[1].price.bytes <= both
 
 
 @pytest.mark.parametrize(

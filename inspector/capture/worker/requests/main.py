@@ -48,8 +48,8 @@ def suggest() -> None:
     with modules.context(), ir.Location.unknown():
         search = Search(Lowered(Path(source).read_bytes()), frozenset(kept))
         points = search.points(time.monotonic() + float(seconds))
-        rows = [_row(search, point) for point in points]
-    Path(destination).write_text(json.dumps({"size": search.size, "rows": rows}))
+        rows = [_row(search, point) for point in (*points[:MAX_LISTED], *points[MAX_LISTED:][-WIDTH:])]
+    Path(destination).write_text(json.dumps({"size": search.size, "better": len(points) - 1, "rows": rows}))
     os._exit(0)
 
 
@@ -128,7 +128,7 @@ def _change(requests: Requests, change: Change) -> dict[str, Any]:
 
 
 MAX_LISTED = 400
-"""Assignments that are all priced; of more, a beam."""
+"""Assignments that are all priced, of more a beam; and those that are listed at most, besides a few that hold less."""
 
 WIDTH = 6
 
@@ -194,20 +194,22 @@ class Search:
         less.sort(key=lambda point: (point.price.bytes, len(point.changes)))
         most = self._kept(now) * (1 + MAX_MORE["held"])
         heavier = [point for point in less if self._kept(point) > most][:WIDTH]
-        better = [point for point in less if self._kept(point) <= most or point in heavier]
-        lighter = [point for point in fit if point.held < now.held * 0.95 and point not in better]
+        listed = set(map(id, heavier)) | {id(point) for point in less if self._kept(point) <= most}
+        better = [point for point in less if id(point) in listed]
+        lighter = [point for point in fit if point.held < now.held * 0.95 and id(point) not in listed]
         lighter.sort(key=lambda point: (point.held, point.price.bytes))
         return [now, *better, *lighter[:WIDTH]]
 
     def _beam(self, today: State, now: Point, deadline: float) -> None:
-        beam = [today]
+        beam, together, width = [today], self._together(today), WIDTH
         while time.monotonic() < deadline:
-            wide = dict.fromkeys(
+            alone = (
                 (*state[:group], spec, *state[group + 1 :])
                 for state in beam
                 for group, space in enumerate(self._spaces)
                 for spec in space
             )
+            wide, together = dict.fromkeys((*together, *alone)), iter(())
             priced: list[tuple[float, float, State]] = []
             for state in (*beam, *wide):
                 if time.monotonic() > deadline:
@@ -217,10 +219,41 @@ class Search:
                     priced.append((point.price.bytes, self._kept(point), state))
             priced.sort(key=lambda each: each[:2])
             fit = [state for _, kept, state in priced if kept <= self._kept(now) * (1 + MAX_MORE["held"])]
-            fresh = list(dict.fromkeys([*fit[:WIDTH], *(state for *_, state in priced[: WIDTH // 2])]))
+            fresh = list(dict.fromkeys([*fit[:width], *(state for *_, state in priced[: width // 2])]))
             if set(fresh) == set(beam):
-                return
+                if len(priced) <= width:
+                    return
+                width *= 2
             beam = fresh
+
+    def _together(self, state: State) -> Iterator[State]:
+        """One argument's spec changed by a step, and others as propagation completes them for it.
+
+        What has to be sharded alike costs more while only one of it is.
+        """
+        weights = [
+            number
+            for number, group in enumerate(self._groups)
+            if group.kind == "argument" and not set(group.members) & set(self.requests.data)
+        ]
+        for number, group in enumerate(self._groups):
+            if group.kind != "argument":
+                continue
+            for spec in self.requests.others(group.now, self._lowered.types[group.members[0]]):
+                for is_kept in (True, False):
+                    specs = dict.fromkeys(group.members, spec)
+                    for other in weights:
+                        dims = self._groups[other].now.dims
+                        free = Spec(dims if is_kept else ((),) * len(dims), tuple(range(len(dims))))
+                        specs = dict.fromkeys(self._groups[other].members, free) | specs
+                    try:
+                        found = self._pricing.propagated(self.requests.pinned(self.requests.with_results(specs)))
+                    except Exception:  # Shardy refuses it
+                        continue
+                    yield tuple(
+                        Spec(found[each.members[0]].dims) if n in weights else spec if n == number else now
+                        for n, (each, now) in enumerate(zip(self._groups, state, strict=True))
+                    )
 
     def _point(self, state: State) -> Point | None:
         if state not in self._seen:

@@ -101,6 +101,14 @@ class Pricing:
         ]
         return Price(totals["bytes"], held[0], held[1], totals["flops"])
 
+    def propagated(self, changes: Any) -> list[Spec]:
+        """The specs of all arguments of the changed program after propagation, which completes those left open."""
+        lowered = self._lowered
+        module = lowered.changed(changes, lowered.light)
+        modules.run(module, *self._passes[: len(self.propagate)])
+        found = [each.get("sdy.sharding") for each in modules.attributes(modules.main_of(module), "arg_attrs")]
+        return [now if each is None else spec_in(str(each)) for now, each in zip(lowered.arguments, found, strict=True)]
+
     def _parts(self, attribute: ir.Attribute | None) -> int:
         return 1 if attribute is None else self._lowered.parts(spec_of(attribute, 0, self._specs))
 
