@@ -79,6 +79,18 @@ def forward(
     return reach
 
 
+class _Met(Generic[V, T]):
+    """A value that a walk has come to, as the number of that order, and the lowest number of those that it reaches."""
+
+    __slots__ = ("ends", "lowest", "number", "onward", "value")
+
+    def __init__(self, value: V, number: int) -> None:
+        self.value = value
+        self.number = self.lowest = number
+        self.ends: set[T] = set()
+        self.onward: Iterator[V] = iter(())
+
+
 class Ends(Generic[V, U, T]):
     """Descriptions, by a function, of the program's results, and of uses behind operations of some classes, less those
     that a predicate refuses.
@@ -110,39 +122,41 @@ class Ends(Generic[V, U, T]):
 
     def _visit(self, start: V) -> None:
         """Tarjan's algorithm: values that reach each other, through a loop, have the same ends."""
-        lowest = {start: 0}
-        numbers = dict(lowest)
-        open_values = [start]
-        described: dict[V, set[T]] = {start: set()}
-        path = [(start, self._onward(start, described[start]))]
+        met: dict[V, _Met[V, T]] = {}
+        path: list[_Met[V, T]] = []
+        open_values: list[_Met[V, T]] = []
+
+        def enter(value: V) -> None:
+            one = met[value] = _Met(value, len(met))
+            one.onward = self._onward(value, one.ends)
+            path.append(one)
+            open_values.append(one)
+
+        enter(start)
         while path:
-            value, onward = path[-1]
-            after = next(onward, None)
-            ends = self._of.get(after) if after is not None else frozenset(described[value])
-            if ends is not None and not ends.isdisjoint(self._decisive):
-                self._of.update(dict.fromkeys(open_values, ends))  # all of these reach what the path ends at
+            one = path[-1]
+            after = next(one.onward, None)
+            ends = one.ends if after is None else self._of.get(after)
+            if ends is not None and not self._decisive.isdisjoint(ends):
+                # All of these reach what the path ends at.
+                self._of.update(dict.fromkeys((each.value for each in open_values), frozenset(ends)))
                 return
             if after is None:
                 path.pop()
-                if lowest[value] == numbers[value]:
+                if one.lowest == one.number:  # all that are behind it were met from it, and gave it their ends
                     members = [open_values.pop()]
-                    while members[-1] != value:
+                    while members[-1] is not one:
                         members.append(open_values.pop())
-                    together = frozenset[T]().union(*(described.pop(each) for each in members))
-                    self._of.update(dict.fromkeys(members, together))
+                    self._of.update(dict.fromkeys((each.value for each in members), frozenset(one.ends)))
                 if path:
-                    before = path[-1][0]
-                    lowest[before] = min(lowest[before], lowest[value])
-                    described[before] |= self._of[value] if value in self._of else described[value]
-            elif after in self._of:
-                described[value] |= self._of[after]
-            elif after in numbers:
-                lowest[value] = min(lowest[value], numbers[after])
+                    path[-1].lowest = min(path[-1].lowest, one.lowest)
+                    path[-1].ends |= one.ends
+            elif ends is not None:
+                one.ends |= ends
+            elif after in met:
+                one.lowest = min(one.lowest, met[after].number)
             else:
-                numbers[after] = lowest[after] = len(numbers)
-                open_values.append(after)
-                described[after] = set()
-                path.append((after, self._onward(after, described[after])))
+                enter(after)
 
     def _onward(self, value: V, described: set[T]) -> Iterator[V]:
         """Return the values that are made of a value, with its ends described: one of them may be decisive."""
