@@ -91,20 +91,16 @@ class CollectiveContext:
             return self._asked_of_result(*reordered)
         if reordered and self.collective.kind == "collective-permute" and have_same_axes(*reordered):
             return self._reordered(*reordered)
-        for each in sorted(cut, key=self._likelihood):
-            others = [
-                other
-                for other in self.cuts
-                if other is not each and set(other.factors) & set(each.factors) and not self._along(other.axes)
-            ]
+        pairs = [(each, others) for each in cut if (others := self._cut_otherwise(each))]
+        if pairs:
+            each, others = min(pairs, key=lambda pair: self._likelihood(pair[0]))
             given = [other for other in others if not other.is_operand]
             keeps = self._keeps(each) if given else None
             may_keep = given and (keeps is None or self.use.could_keep(each))
             if keeps or (may_keep and self._is_asked(given[0])):
                 return self._asked_of_result(each, given[0])
-            if others:
-                elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
-                return self._cause("reshard", each, against=elsewhere or others, origins=[each])
+            elsewhere = [other for other in cut if other is not each and not set(other.factors) & set(each.factors)]
+            return self._cause("reshard", each, against=elsewhere or others, origins=[each])
         if reordered:
             return self._reordered(*reordered)
         if len(alike) < len(self.cuts) and is_of_integers and (whole := self._taken_whole(cut)) is not None:
@@ -116,6 +112,14 @@ class CollectiveContext:
             return self._cause("sum", summed[0], against=(), origins=summed)
         rest = sorted(cut, key=self._distance)[:1]
         return self._cause("own", rest[0] if rest else None, against=(), origins=rest)
+
+    def _cut_otherwise(self, cut: ShardedDimension) -> Sequence[ShardedDimension]:
+        """The same dimension of other values, where the collective's axes do not cut it."""
+        return [
+            other
+            for other in self.cuts
+            if other is not cut and set(other.factors) & set(cut.factors) and not self._along(other.axes)
+        ]
 
     def _cause(
         self,
