@@ -68,8 +68,9 @@ def as_printed(text: str) -> str:
     """The value of an attribute without remarks, and with blanks only where XLA's printer has some."""
     if not _UNUSUAL.search(text):
         return text
+    once = _GAP.sub(_blank, text)
     # Behind what stood between two blanks, the second time sees what is before it.
-    return _GAP.sub(_blank, _GAP.sub(_blank, text)).strip()
+    return (_GAP.sub(_blank, once) if _UNUSUAL.search(once) else once).strip()
 
 
 def _blank(found: re.Match[str]) -> str:

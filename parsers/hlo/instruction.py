@@ -123,7 +123,9 @@ class Instruction:
     @property
     def plain_operands(self) -> list[str] | None:
         """The same where they are names alone, as compilers print them, found without reading what is behind them."""
-        if self._call is not None or not self._has_operands:
+        if not self._has_operands:
+            return []
+        if self._call is not None:
             return None
         assert isinstance(self._row, re.Match)
         found = _PLAIN_OPERANDS.match(self._source.data, self._row.end(3), self._end)
@@ -146,7 +148,7 @@ class Instruction:
         plain = self.plain_operands
         if plain is not None:
             return tuple(map(Operand, plain))
-        return self.call.operands if self._has_operands else ()
+        return self.call.operands
 
     @property
     def operand_types(self) -> tuple[HloType | None, ...]:

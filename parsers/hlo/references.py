@@ -40,9 +40,9 @@ def broken_references(module: HloModule) -> Iterator[Problem]:
 
 def _undefined(computation: Computation, known: set[str]) -> Iterator[tuple[str, Span]]:
     """Yield names in a computation's instructions that are neither one of these nor a computation."""
-    data, place = computation.module.source.data, computation.span
-    if computation.is_printed and data.find(b"%", place.start, place.end) >= 0:
-        used = set(_NAME.findall(data, place.start, place.end)) - set(_HEAD.findall(data, place.start, place.end))
+    data, start, end = computation.module.source.data, computation.body_start, computation.body_end
+    if computation.is_printed and data.find(b"%", start, end) >= 0:
+        used = set(_NAME.findall(data, start, end)) - set(_HEAD.findall(data, start, end))
         if {name.decode("utf-8", "replace") for name in used} <= known:
             return
     elif len(data) > MAX_UNPRINTED:
