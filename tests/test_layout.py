@@ -331,7 +331,7 @@ CEILINGS = {
     "inspector/communication": 835,
     "inspector/cost": 1650,
     "inspector/correspondence": 925,
-    "inspector/dataflow": 2100,
+    "inspector/dataflow": 2105,
     "inspector/diff": 1380,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
