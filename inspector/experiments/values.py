@@ -13,12 +13,12 @@ from ..capture.process import evaluated
 from ..capture.protocol.request import Request
 from ..ir.types import jax_type
 from ..report import Values
-from ..values.distances import apart, distance
+from ..values.distances import ROUNDING, apart, distance
 
 _BY_WEIGHT: tuple[Values, ...] = ("differ", "not compared", "close")
 
 NEAR = 1e-2
-"""Relative distance, in norm, up to which a run with rounded arguments decides."""
+"""Relative distance, in norm, up to which the results that rounded arguments move most decide about the others."""
 
 
 class Comparison(NamedTuple):
@@ -36,19 +36,23 @@ def compared(
 ) -> Comparison:
     """Return whether two runs gave the same results, as far as the recorded values show, or but for such a rounding.
 
-    `nudged` runs the program before with arguments changed by rounding: results that differ little are close if that
-    moves them as far.
+    `nudged` runs the program before with arguments changed by rounding, if most results are near. A result is close if
+    that moves it as far, be it noise, as an optimizer's step of a gradient that is zero but for rounding; or, of those
+    that differ little, another one.
     """
     if before is None or after is None:
         return Comparison("not compared")
     if len(before.outputs) != len(after.outputs):
         return Comparison("differ", (f"{len(before.outputs)} results → {len(after.outputs)}",))
     pairs = [(one, other, rounding) for one, other in zip(before.outputs, after.outputs, strict=True)]
-    if _worst(pairs) == "differ" and _worst((one, other, NEAR) for one, other, _ in pairs) == "close":
-        moved = nudged()
-        beside = () if moved is None or len(moved.outputs) != len(pairs) else moved.outputs
-        most = max(map(_relative, before.outputs, beside), default=0.0)
-        pairs = [(one, other, max(rounding, min(NEAR, AMPLIFIED * most))) for one, other, _ in pairs]
+    near = sum(_of_one(one, other, ROUNDING["bf16"]) != "differ" for one, other, _ in pairs)
+    moved = nudged() if _worst(pairs) == "differ" and 2 * near > len(pairs) else None
+    if moved is not None and len(moved.outputs) == len(pairs):
+        far = [AMPLIFIED * _relative(*each) for each in zip(before.outputs, moved.outputs, strict=True)]
+        most = max((each for each in far if each <= AMPLIFIED * NEAR), default=0.0)
+        pairs = [
+            (one, other, max(rounding, min(NEAR, most), own)) for (one, other, _), own in zip(pairs, far, strict=True)
+        ]
     values = _worst(pairs)
     return Comparison(values, tuple(_changes(pairs)) if values == "differ" else ())
 

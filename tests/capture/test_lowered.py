@@ -297,6 +297,33 @@ def test_a_search_or_a_beam_finds_what_sends_least_and_what_holds_least(
     assert all(each.price.flops <= today.price.flops * 1.1 for each in points)
 
 
+def test_a_gradient_is_constrained_as_its_parameter_is_placed() -> None:
+    """One table may have both specs: they are changed together."""
+    mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+    by_rows = NamedSharding(mesh, PartitionSpec("x"))
+
+    def fn(p: dict[str, jax.Array], m: dict[str, jax.Array], a: jax.Array) -> Any:
+        def loss(p: dict[str, jax.Array]) -> jax.Array:
+            hidden = jax.lax.with_sharding_constraint(a @ p["up"], by_rows)
+            return ((hidden.astype(jnp.bfloat16) @ p["down"].astype(jnp.bfloat16)) ** 2).mean()
+
+        gradients = jax.lax.with_sharding_constraint(jax.grad(loss)(p), by_rows)  # requested
+        m = jax.tree.map(lambda m, gradient: 0.9 * m + gradient, m, gradients)
+        return jax.tree.map(lambda p, m: p - 0.1 * m / (1 + jnp.abs(m)), p, m), m
+
+    p = {name: jax.ShapeDtypeStruct((16, 16), jnp.float32, sharding=by_rows) for name in ("up", "down")}
+    found = read(jax.jit(fn).trace(p, p, p["up"]).lower(lowering_platforms=("cpu",)))
+    requests, spec = Requests(found), Spec(((), ("x",)))
+    lines = {}
+    for name in ("up", "down"):
+        numbers = [number for number, path in enumerate(found.names) if name in path]
+        changes = requests.with_results(dict.fromkeys(numbers, spec))
+        constraints = [each.number for each in changes if each.kind == "constraint"]
+        lines[name] = [frame.line for number in constraints for frame in found.stack(number)[:1]]
+        assert len(constraints) == 1
+    assert lines["up"] == lines["down"] != []
+
+
 def mlp() -> Lowered:
     mesh = AbstractMesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
 

@@ -40,6 +40,11 @@ MAX_INPUT_BYTES = 1 << 30
 NUDGE = 4
 """Units in the last place by which arguments are changed, to see how far rounding goes in what is computed of them."""
 
+SHORT = {jnp.bfloat16: "bf16", jnp.float16: "f16"}
+
+FLIPS = 1 / 32
+"""Unit in the last place of a narrower type by which arguments are changed: of 16 values one is rounded otherwise."""
+
 SMALL = 64
 """Outputs of up to so many elements are given in full."""
 
@@ -76,14 +81,20 @@ def inputs_of(call: Traceable, compiled: Any, seed: int, *, gentle: bool = False
     return Inputs(placed, tree, donated, any(map(is_abstract, leaves)))
 
 
-def nudged(inputs: Inputs) -> Inputs:
-    """The same arguments, each float changed by a few units in the last place or not at all."""
+def nudged(inputs: Inputs, jaxpr: Any = None) -> Inputs:
+    """The same arguments, each float changed by a few units in the last place or not at all.
+
+    With a jaxpr by so much that some of them are rounded otherwise to the narrowest type that it computes in.
+    """
     random = np.random.default_rng(0)
+    text = "" if jaxpr is None else str(jaxpr)
+    narrow = next((dtype for dtype in (jnp.bfloat16, jnp.float16) if f"{SHORT[dtype]}[" in text), None)
+    least = 0.0 if narrow is None else FLIPS * float(jnp.finfo(narrow).eps)
 
     def changed(leaf: Any) -> Any:
         if not isinstance(leaf, jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.floating):
             return leaf
-        steps = random.integers(-1, 2, leaf.shape) * NUDGE * float(jnp.finfo(leaf.dtype).eps)
+        steps = random.integers(-1, 2, leaf.shape) * max(least, NUDGE * float(jnp.finfo(leaf.dtype).eps))
         return jax.device_put((np.asarray(leaf).astype(np.float64) * (1 + steps)).astype(leaf.dtype), leaf.sharding)
 
     return inputs._replace(leaves=list(map(changed, inputs.leaves)))

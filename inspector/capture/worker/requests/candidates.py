@@ -13,6 +13,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
@@ -182,10 +183,37 @@ class Requests:
             now, own = lowered.results[result], lowered.arguments[argument].dims
             if now is not None and now.dims == own:
                 changes.append(Change("result", result, specs[argument]))
-            number = lowered.owner_of(result)
-            if number in lowered.constraints and self.requested(number).dims == own:
-                changes.append(Change("constraint", number, specs[argument]))
-        return tuple(changes)
+            held = (number for number in self.constraints_of(result) if self.requested(number).dims == own)
+            changes += (Change("constraint", number, specs[argument]) for number in held)
+        return tuple(dict.fromkeys(changes))
+
+    def constraints_of(self, result: int) -> tuple[int, ...]:
+        """The constraints on state and what it is made of, element by element: a parameter, its gradient."""
+        return self._constraints_of[result]
+
+    @cached_property
+    def _constraints_of(self) -> dict[int, tuple[int, ...]]:
+        lowered, written = self.lowered, set(self.lowered.constraints)
+        found: dict[int, tuple[int, ...]] = {}
+        for result in self.tied:
+            start = lowered.owner_of(result)
+            todo, seen = [] if start is None else [start], {start}
+            constraints = []
+            while todo:
+                number = todo.pop()
+                if number in written:
+                    constraints.append(number)
+                    continue
+                operation = lowered.operations[number]
+                if len(operation.results) != 1 or len(operation.regions):
+                    continue
+                shape = ir.ShapedType(operation.results[0].type).shape
+                alike = (value for value in operation.operands if ir.ShapedType(value.type).shape == shape)
+                owners = {lowered.number_of(value) for value in alike} - seen - {None}
+                seen |= owners
+                todo += owners
+            found[result] = tuple(constraints)
+        return found
 
     def _inputs(self) -> Iterator[Candidate]:
         lowered = self.lowered

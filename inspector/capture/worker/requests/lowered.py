@@ -148,7 +148,11 @@ class Lowered:
 
     def owner_of(self, result: int) -> int | None:
         """The operation that gives a result; None where it is an argument."""
-        owner = self._ends[result].owner
+        return self.number_of(self._ends[result])
+
+    def number_of(self, value: Any) -> int | None:
+        """The operation that gives a value; None where it is an argument."""
+        owner = value.owner
         return None if isinstance(owner, ir.Block) else self._numbers[owner.operation]
 
     @cached_property

@@ -1,0 +1,60 @@
+"""Results of two runs that rounding alone sets apart, and of those that something else does."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from shardscope.inspector.capture.model import Execution, OutputSummary
+from shardscope.inspector.capture.worker.probes.live import Inputs, fingerprint, nudged
+from shardscope.inspector.experiments.values import compared
+
+
+def step(dtype: str, parts: int, scale: float, weights: dict[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
+    """One step of Adam of attention, whose scores do not depend on the bias of its keys, with a batch in `parts`."""
+
+    def loss(weights: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+        q, k, up, bias = (weights[name].astype(dtype) for name in ("q", "k", "up", "bias"))
+        x = x.astype(dtype)
+        scores = jnp.einsum("bth,bsh->bts", x @ q, x @ k + bias)
+        return jnp.mean(((jax.nn.softmax(scores) @ x @ up) ** 2).astype(jnp.float32))
+
+    def update(weight: jax.Array, *gradients: jax.Array) -> jax.Array:
+        gradient = scale * sum(gradients) / parts
+        return weight - 1e-3 * gradient / (jnp.abs(gradient) + 1e-8)
+
+    gradients = [jax.grad(loss)(weights, part) for part in jnp.split(x, parts)]
+    new = jax.tree.map(update, weights, *gradients)
+    return new | {f"m_{name}": scale * sum(each[name] for each in gradients) / parts for name in weights}
+
+
+def execution(outputs: dict[str, jax.Array]) -> Execution:
+    named = ((name, f"f32[{','.join(map(str, array.shape))}]", np.asarray(array)) for name, array in outputs.items())
+    return Execution(tuple(OutputSummary(name, type, None, **fingerprint(array)) for name, type, array in named))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_rounding_is_told_from_another_result(dtype: str) -> None:
+    """The gradient of a bias that is zero but for rounding is noise, and Adam makes a whole step of it."""
+    random = np.random.default_rng(0)
+    shapes = {"q": (32, 32), "k": (32, 32), "up": (32, 64), "bias": (32,)}
+    weights = {name: jnp.asarray(0.3 * random.standard_normal(shape, np.float32)) for name, shape in shapes.items()}
+    x = jnp.asarray(random.standard_normal((16, 24, 32), np.float32))
+
+    def run(parts: int, scale: float, *arguments: object) -> Execution:
+        return execution(jax.jit(partial(step, dtype, parts, scale))(*arguments))
+
+    before, leaves = run(1, 1.0, weights, x), jax.tree.flatten((weights, x))
+    inputs = Inputs(leaves[0], leaves[1], [False] * len(leaves[0]), False)
+    jaxpr = jax.make_jaxpr(partial(step, dtype, 1, 1.0))(weights, x)
+    moved = run(1, 1.0, *jax.tree.unflatten(leaves[1], nudged(inputs, jaxpr).leaves))
+    in_parts = run(4, 1.0, weights, x)
+    alone = compared(before, in_parts)
+    assert alone.values == "differ"
+    assert "bias" in " ".join(alone.changes)
+    assert compared(before, in_parts, nudged=lambda: moved).values == "close"
+    assert compared(before, run(4, 1.3, weights, x), nudged=lambda: moved).values == "differ"
+    assert compared(before, run(1, 1.0, weights, x[:8]), nudged=lambda: moved).values == "differ"
