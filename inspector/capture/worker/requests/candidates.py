@@ -197,8 +197,8 @@ class Requests:
         found: dict[int, tuple[int, ...]] = {}
         for result in self.tied:
             start = lowered.owner_of(result)
-            todo, seen = [] if start is None else [start], {start}
-            constraints = []
+            todo = [] if start is None else [start]
+            seen, constraints = set(todo), []
             while todo:
                 number = todo.pop()
                 if number in written:
@@ -207,11 +207,11 @@ class Requests:
                 operation = lowered.operations[number]
                 if len(operation.results) != 1 or len(operation.regions):
                     continue
-                shape = ir.ShapedType(operation.results[0].type).shape
-                alike = (value for value in operation.operands if ir.ShapedType(value.type).shape == shape)
-                owners = {lowered.number_of(value) for value in alike} - seen - {None}
-                seen |= owners
-                todo += owners
+                shape = _shape(operation.results[0])
+                found_in = (lowered.number_of(each) for each in operation.operands if _shape(each) == shape)
+                fresh = {number for number in found_in if number is not None} - seen
+                seen |= fresh
+                todo += fresh
             found[result] = tuple(constraints)
         return found
 
@@ -436,6 +436,10 @@ class Requests:
                 if place is not None:
                     found[ir.IntegerAttr(known[NUMBER]).value] = place
         return found
+
+
+def _shape(value: Any) -> list[int] | None:
+    return list(value.type.shape) if isinstance(value.type, ir.RankedTensorType) else None
 
 
 def _grouped(members: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:

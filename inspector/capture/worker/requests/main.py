@@ -130,7 +130,7 @@ def _change(requests: Requests, change: Change) -> dict[str, Any]:
 MAX_LISTED = 400
 """Assignments that are all priced, of more a beam; and those that are listed at most, besides a few that hold less."""
 
-WIDTH = 6
+WIDTH, MAX_WIDTH = 6, 24
 
 State = tuple[Spec | None, ...]
 
@@ -221,7 +221,7 @@ class Search:
             fit = [state for _, kept, state in priced if kept <= self._kept(now) * (1 + MAX_MORE["held"])]
             fresh = list(dict.fromkeys([*fit[:width], *(state for *_, state in priced[: width // 2])]))
             if set(fresh) == set(beam):
-                if len(priced) <= width:
+                if width == MAX_WIDTH:
                     return
                 width *= 2
             beam = fresh
