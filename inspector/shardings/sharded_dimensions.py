@@ -159,7 +159,7 @@ ACROSS = frozenset(
     f"stablehlo.{name}"
     for name in (
         *("slice", "dynamic_slice", "dynamic_update_slice", "concatenate", "pad", "reverse", "gather", "scatter"),
-        *("sort", "convolution", "reduce_window", "select_and_scatter", "cholesky", "triangular_solve", "fft"),
+        *("sort", "convolution", "reduce_window", "select_and_scatter", "cholesky", "triangular_solve"),
     )
 )
 """Operations that need elements of other parts of a dimension."""

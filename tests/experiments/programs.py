@@ -539,6 +539,16 @@ step_inputs = (A(S("data"), 8, 64, 128), *(A(S(None, "model"), 128, 4, 32) for _
 """
 """Explicit axes: two products leave out that of the heads, which are whole from there on."""
 
+FFTS = f"""{HEAD}
+@jax.jit
+def step(x):
+    s = jnp.fft.fftn(x, axes=(1, 2))
+    return jnp.fft.ifftn(s * 0.5, axes=(1, 2)).real
+
+step_inputs = (A(S("data"), 16, 24, 24),)
+"""
+"""Transforms of dimensions that are whole: XLA gathers the sharded one for them."""
+
 NAMELESS = f"""{HEAD}
 AXES = (
     ("batch", "data"),

@@ -536,6 +536,21 @@ def test_axes_that_an_operand_has_are_added_to_the_result(tmp_path: Path) -> Non
     assert sent == [done.before.bytes, done.after.bytes]
 
 
+@pytest.mark.once
+def test_a_transform_of_other_dimensions_needs_nothing(tmp_path: Path) -> None:
+    """Both in shard_maps: the compiled program has no collective. Along the sharded dimension there is no such edit."""
+    before, found, done = first_experiment(tmp_path, programs.FFTS)
+    assert found.rule == "SS15"
+    assert (done.before.bytes > 0, done.after.bytes, done.values) == (True, 0, "equal")
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    after, _ = report_of(tmp_path, changed.decode())
+    hlo = after.capture.stage("hlo")
+    assert hlo is not None
+    assert counted(hlo.source.text()) == 0
+    across, _ = report_of(tmp_path, programs.FFTS.replace("axes=(1, 2)", "axes=(0, 1)"))
+    assert {fix.edits for each in across.findings for fix in each.fixes if each.rule == "SS15"} == {()}
+
+
 def test_a_difference_that_a_rounding_makes_as_well_is_none() -> None:
     """A result may move 16 times as far as with rounded arguments; and up to a hundredth as far as another one does."""
 

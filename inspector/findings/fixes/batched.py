@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from ....parsers.sharding_syntax.mesh import AxisRef
@@ -11,7 +11,7 @@ from ...ir.derived import derived
 from ...ir.program import Program, SourceFile
 from ...report import Edit, SourcePosition
 from ...report.position import own_frames
-from .calls import around, imports, name_of, nodes_of, own_files, tree_of
+from .calls import around, call_at, imports, name_of, nodes_of, own_files, tree_of
 from .edits import Edits, axes_text, instead, wrapped
 from .specs import mesh_text, spelled, targets_of
 
@@ -93,6 +93,17 @@ def in_shard_maps(program: Program, axes: Sequence[AxisRef]) -> Iterator[Edits]:
                         yield from _mapped(program, file, found, names, node)
                 case ast.Call(func=function, args=[_, *_]) if name_of(function) == "vmap":
                     yield from _mapped(program, file, node, names)
+
+
+def in_shard_map(program: Program, place: SourcePosition, functions: Collection[str], spec: str) -> Edits:
+    """The call of one of these functions at a place in a shard_map, of which argument and result have the same spec."""
+    call = call_at(program, place, functions)
+    mesh, split = ("", "") if call is None else (mesh_text(program, call), spelled(program, call[0], spec))
+    if call is None or not (mesh and split and call[1].args):
+        return ()
+    first, *others = map(ast.unparse, (*call[1].args, *call[1].keywords))
+    own = f"lambda part: {ast.unparse(call[1].func)}({', '.join(['part', *others])})"
+    return instead(call, f"jax.shard_map({own}, mesh={mesh}, in_specs={split}, out_specs={split})({first})")
 
 
 def _is_vmap(node: ast.expr) -> bool:

@@ -9,9 +9,10 @@ from importlib import resources
 
 from ....parsers.sharding_syntax.mesh import join_axes
 from ...ir.types import types_text
-from ...report import Collective, CollectiveCause, Finding, FindingPlace, Report
+from ...report import Collective, CollectiveCause, Finding, FindingPlace, Fix, Report
 from ..compiled import at_most, compiled_to, dimension_of, moved_by_the_partitioner, platform_of
-from ..rule import Rule, advice, finding
+from ..fixes.batched import in_shard_map
+from ..rule import Rule, advice, alternatives, finding
 
 IDIOMS = {
     "reduce_window_sum": "in a shard_map, jnp.cumsum each shard, then add the totals of the shards before it, from an"
@@ -29,6 +30,11 @@ IDIOMS = {
     "gather": "look rows up in a shard_map: each device its own rows, zeros for the others, then a psum",
 }
 """Code to write instead, by JAX's name of the operation."""
+
+FFTS = frozenset(
+    f"{kind}{dims}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for dims in ("", "2", "n")
+)
+"""The functions of `jax.numpy.fft` that transform, and that of `jax.lax`."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -83,9 +89,19 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause, besid
         subject=f"{cause.operation} {dimension_of(cause)}",
         axes=axes,
         evidence=evidence,
-        fixes=advice(IDIOMS.get(cause.primitive, "shard another dimension, or work on each shard in a shard_map")),
+        fixes=_fixes(report, cause),
         saves=at_most(collective, *beside),
     )
+
+
+def _fixes(report: Report, cause: CollectiveCause) -> tuple[Fix, ...]:
+    if cause.primitive == "fft" and cause.effect == "own":  # along other dimensions: only XLA gathers this one
+        spec = str(cause.before)
+        return alternatives(
+            f"call it in a shard_map, with {spec} in and out (line {cause.place.line}): it needs nothing of others",
+            [in_shard_map(report.program, cause.place, FFTS, spec)],
+        )
+    return advice(IDIOMS.get(cause.primitive, "shard another dimension, or work on each shard in a shard_map"))
 
 
 @lru_cache(maxsize=1)
@@ -112,5 +128,7 @@ RULE = Rule(
     before = jnp.arange(len(totals)) < lax.axis_index("x")
     return sums + jnp.sum(jnp.where(before[:, None], totals, 0), axis=0)""",
     check=check,
+    tries="for a Fourier transform along other dimensions, the call in a shard_map; else none, as the alternative is"
+    " another algorithm",
     by_hand="the alternative is another algorithm",
 )
