@@ -120,11 +120,15 @@ def _taken(flow: Flow, use: Use, axes: Sequence[str], sizes: Mapping[str, int]) 
 
 
 class UsedBlocks(Record, frozen=True):
-    """A collective, and those of its results of which each device uses a block alone, taken by the `slices`."""
+    """A collective, and those of its results of which each device uses a block alone, taken by the `slices`.
+
+    `is_of_others` is true of a gather from which devices take what another one held.
+    """
 
     collective: Collective
     types: tuple[ArrayType, ...]
     slices: tuple[tuple[Instruction, ...], ...]
+    is_of_others: bool = False
 
     @property
     def sources(self) -> tuple[SourcePosition, ...]:
@@ -163,6 +167,22 @@ class _Slices:
             found.append(numbers)
         return tuple(found)
 
+    def is_of_others(self, use: HloUse, gather: Collective) -> bool:
+        """Return whether a slice of what was gathered begins in another member's part, along that dimension."""
+        parts, wholes = ([each.shape or () for each in types] for types in (gather.operand_types, gather.result_types))
+        taken = array_type(use.instruction.type).shape if use.instruction.type is not None else None
+        operand = next(iter(use.instruction.operand_types), None)
+        shape = None if operand is None else array_type(operand).shape
+        if len(parts) != 1 or len(wholes) != 1 or shape != wholes[0] or taken is None:
+            return False
+        for dim, (part, whole, size) in enumerate(zip(parts[0], wholes[0], taken, strict=False)):
+            if part < whole and size < whole:
+                start = self._flow.operand(use.result, 1 + dim)
+                numbers = None if start is None else self._numbers.scalar(start)
+                members = ((place, member) for group in gather.groups for place, member in enumerate(group))
+                return numbers is not None and any(numbers[member] // part != place for place, member in members)
+        return False
+
     def _described(self, use: HloUse | Output | None) -> list[HloUse | None]:
         is_slice = isinstance(use, HloUse) and use.instruction.opcode == "dynamic-slice" and use.position == 0
         return [use] if isinstance(use, HloUse) and is_slice and self.starts(use) else [None]
@@ -178,7 +198,7 @@ def _slices(stage: ParsedStage) -> _Slices | None:
 
 def used_blocks(stage: ParsedStage, collective: Collective) -> UsedBlocks | None:
     """The results of a collective that are only sliced, where members of a group take different blocks."""
-    slices, found = _slices(stage), {}
+    slices, found, of_others = _slices(stage), {}, False
     if slices is None or stage.hlo is None:
         return None
     for value, type in results_of(stage.hlo, collective):
@@ -186,8 +206,11 @@ def used_blocks(stage: ParsedStage, collective: Collective) -> UsedBlocks | None
         known = [each for each in uses if each is not None]
         if known and len(known) == len(uses) and all(_differ(slices.starts(each), collective) for each in known):
             found[value] = type, tuple(sorted({each.instruction for each in known}, key=lambda each: each.start))
+            of_others |= collective.kind == "all-gather" and any(
+                slices.is_of_others(each, collective) for each in known
+            )
     types, taken = zip(*found.values(), strict=True) if found else ((), ())
-    return UsedBlocks(collective, types, taken) if found else None
+    return UsedBlocks(collective, types, taken, of_others) if found else None
 
 
 def used_in_blocks(report: Report, kind: Kind) -> Iterator[UsedBlocks]:

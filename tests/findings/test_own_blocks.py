@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.pipeline import suspected as inspect
 
@@ -29,6 +30,14 @@ def new_dimension(sizes):
 def chains(x):
     return lax.ppermute(x, "x", [(0, 1), (1, 2)])
 
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+def rows(x):
+    everyone = lax.all_gather(x, "x", tiled=True)
+    start = (lax.axis_index("x") * len(x) + OFFSET) % len(everyone)
+    return x * lax.dynamic_slice_in_dim(everyone, start, 1)
+
+rows_inputs = (jnp.arange(32.0).reshape(16, 2),)
 new_dimension_inputs = (jnp.arange(32 * 3, dtype=jnp.int32).reshape(32, 3),)
 chains_inputs = (jnp.arange(8),)
 """
@@ -42,6 +51,15 @@ def test_a_gather_that_adds_a_dimension(tmp_path: Path) -> None:
     (found,) = (each for each in tried.findings if each.rule == "SS02")
     assert found.experiment is not None
     assert found.experiment.helps, found.experiment
+
+
+@pytest.mark.parametrize(("offset", "is_of_others"), [(0, False), (3, False), (4, True), (-1, True), (9, True)])
+def test_rows_of_other_devices_are_no_own_block(tmp_path: Path, offset: int, is_of_others: bool) -> None:
+    """Each of four devices holds four rows, and takes one."""
+    (tmp_path / "script.py").write_text(PROGRAM.replace("OFFSET", str(offset)))
+    report = inspect(last_capture(Request(f"{tmp_path / 'script.py'}:rows", probe="none", live=False)))
+    (found,) = (each for each in report.findings if each.rule == "SS02")
+    assert ("parts of others" in found.message, "ppermute" in found.fixes[0].title) == (is_of_others, is_of_others)
 
 
 def test_what_is_added_to_a_permutation_makes_one_ring(tmp_path: Path) -> None:

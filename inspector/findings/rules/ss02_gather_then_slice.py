@@ -19,6 +19,8 @@ from ..rule import Rule, advice, finding
 
 ADVICE = "constrain the gathered value to the sharding in which its blocks are used"
 
+OF_OTHERS = "send by lax.ppermute the part that is used, if it is that of a device at a fixed distance"
+
 
 def check(report: Report) -> Iterator[Finding]:
     """Gathers that were written, then other gathers of the compiled program."""
@@ -29,12 +31,13 @@ def check(report: Report) -> Iterator[Finding]:
             if block is not None:
                 lines.add((flow.source(place).file, flow.source(place).line))
                 yield from _written(report, flow, place, number, block)
-    groups: dict[tuple[object, tuple[Fix, ...]], list[UsedBlocks]] = {}
+    groups: dict[tuple[object, bool, tuple[Fix, ...]], list[UsedBlocks]] = {}
     for each in gathers_in_blocks(report):
         if (each.collective.source.file, each.collective.source.line) not in lines:
-            fixes = without_constraints(report, each.collective) or advice(ADVICE)
-            groups.setdefault((each.collective.axes, fixes), []).append(each)
-    for (_, fixes), group in groups.items():
+            text = OF_OTHERS if each.is_of_others else ADVICE
+            fixes = without_constraints(report, each.collective) or advice(text)
+            groups.setdefault((each.collective.axes, each.is_of_others, fixes), []).append(each)
+    for (_, _, fixes), group in groups.items():
         yield _compiled(report, group, fixes)
 
 
@@ -95,10 +98,11 @@ def _compiled(report: Report, group: list[UsedBlocks], fixes: tuple[Fix, ...]) -
     nearest = max(sources, key=lambda each: len(each.stack))
     place = replace(place_in_hlo(first), source=nearest)
     what = f"{moved} is all-gathered" if moved is not None else "all-gather"
+    used = "parts of others" if group[0].is_of_others else "one block"
     return finding(
         RULE,
         place,
-        f"{what} over {over}, of which each device uses only one block",
+        f"{what} over {over}, of which each device uses only {used}",
         confidence="likely",
         axes=first.axes or (),
         subject="" if moved is None else str(moved),
