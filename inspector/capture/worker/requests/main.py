@@ -132,6 +132,9 @@ MAX_LISTED = 400
 
 WIDTH, MAX_WIDTH = 6, 24
 
+TOGETHER_SHARE = 0.4
+"""Share of the time in which changes of several arguments are looked for first."""
+
 State = tuple[Spec | None, ...]
 
 
@@ -201,7 +204,8 @@ class Search:
         return [now, *better, *lighter[:WIDTH]]
 
     def _beam(self, today: State, now: Point, deadline: float) -> None:
-        beam, together, width = [today], self._together(today), WIDTH
+        beam, width, begun = [today], WIDTH, time.monotonic()
+        together = self._together(today, begun + TOGETHER_SHARE * (deadline - begun))
         while time.monotonic() < deadline:
             alone = (
                 (*state[:group], spec, *state[group + 1 :])
@@ -226,34 +230,31 @@ class Search:
                 width *= 2
             beam = fresh
 
-    def _together(self, state: State) -> Iterator[State]:
+    def _together(self, state: State, deadline: float) -> Iterator[State]:
         """One argument's spec changed by a step, and others as propagation completes them for it.
 
         What has to be sharded alike costs more while only one of it is.
         """
-        weights = [
-            number
-            for number, group in enumerate(self._groups)
-            if group.kind == "argument" and not set(group.members) & set(self.requests.data)
-        ]
-        for number, group in enumerate(self._groups):
-            if group.kind != "argument":
-                continue
+        arguments = [number for number, group in enumerate(self._groups) if group.kind == "argument"]
+        weights = [n for n in arguments if not set(self._groups[n].members) & set(self.requests.data)]
+        is_whole = not any(any(self._groups[number].now.dims) for number in weights)
+        for number, is_kept in itertools.product(arguments, (True,) if is_whole else (True, False)):
+            group = self._groups[number]
             for spec in self.requests.others(group.now, self._lowered.types[group.members[0]]):
-                for is_kept in (True, False):
-                    specs = dict.fromkeys(group.members, spec)
-                    for other in weights:
-                        dims = self._groups[other].now.dims
-                        free = Spec(dims if is_kept else ((),) * len(dims), tuple(range(len(dims))))
-                        specs = dict.fromkeys(self._groups[other].members, free) | specs
-                    try:
-                        found = self._pricing.propagated(self.requests.pinned(self.requests.with_results(specs)))
-                    except Exception:  # Shardy refuses it
-                        continue
-                    yield tuple(
-                        Spec(found[each.members[0]].dims) if n in weights else spec if n == number else now
-                        for n, (each, now) in enumerate(zip(self._groups, state, strict=True))
-                    )
+                if time.monotonic() > deadline:
+                    return
+                specs = dict.fromkeys(group.members, spec)
+                for other in weights:
+                    dims = self._groups[other].now.dims
+                    free = Spec(dims if is_kept else ((),) * len(dims), tuple(range(len(dims))))
+                    specs = dict.fromkeys(self._groups[other].members, free) | specs
+                try:
+                    found = self._pricing.propagated(self.requests.pinned(self.requests.with_results(specs)))
+                except Exception:  # Shardy refuses it
+                    continue
+                specs = {n: Spec(found[self._groups[n].members[0]].dims) for n in weights}
+                if all(each.is_spelled for each in specs.values()):
+                    yield tuple(({number: spec} | specs).get(n, now) for n, now in enumerate(state))
 
     def _point(self, state: State) -> Point | None:
         if state not in self._seen:
