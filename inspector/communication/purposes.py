@@ -99,7 +99,7 @@ class Judge:
         if collective.kind == "all-gather" and (purpose := self._of_a_gather(collective, instruction)) is not None:
             return purpose
         moved = collective.origin in ("partitioner", "explicit") and {
-            each.effect for each in causes_of(self.program, collective)
+            "reshard" if each.primitive == "fft" else each.effect for each in causes_of(self.program, collective)
         }
         if collective.kind == "collective-permute":
             if not self._is_shift(collective, instruction):
