@@ -160,12 +160,15 @@ class _Slices:
         for dim, (whole, size) in enumerate(zip(before, after, strict=False)):
             if whole == size:
                 continue
-            start = self._flow.operand(use.result, 1 + dim)
-            numbers = None if start is None else self._numbers.scalar(start)
+            numbers = self._start(use, dim)
             if numbers is None:
                 return None
             found.append(numbers)
         return tuple(found)
+
+    def _start(self, use: HloUse, dim: int) -> tuple[int, ...] | None:
+        start = self._flow.operand(use.result, 1 + dim)
+        return None if start is None else self._numbers.scalar(start)
 
     def is_of_others(self, use: HloUse, gather: Collective) -> bool:
         """Return whether a slice of what was gathered begins in another member's part, along that dimension."""
@@ -177,8 +180,7 @@ class _Slices:
             return False
         for dim, (part, whole, size) in enumerate(zip(parts[0], wholes[0], taken, strict=False)):
             if part < whole and size < whole:
-                start = self._flow.operand(use.result, 1 + dim)
-                numbers = None if start is None else self._numbers.scalar(start)
+                numbers = self._start(use, dim)
                 members = ((place, member) for group in gather.groups for place, member in enumerate(group))
                 return numbers is not None and any(numbers[member] // part != place for place, member in members)
         return False

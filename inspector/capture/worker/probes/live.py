@@ -40,7 +40,8 @@ MAX_INPUT_BYTES = 1 << 30
 NUDGE = 4
 """Units in the last place by which arguments are changed, to see how far rounding goes in what is computed of them."""
 
-SHORT = {jnp.bfloat16: "bf16", jnp.float16: "f16"}
+NARROW = {"bf16": jnp.bfloat16, "f16": jnp.float16}
+"""The narrower types, as jaxprs spell them."""
 
 FLIPS = 1 / 32
 """Unit in the last place of a narrower type by which arguments are changed: of 16 values one is rounded otherwise."""
@@ -88,8 +89,8 @@ def nudged(inputs: Inputs, jaxpr: Any = None) -> Inputs:
     """
     random = np.random.default_rng(0)
     text = "" if jaxpr is None else str(jaxpr)
-    narrow = next((dtype for dtype in (jnp.bfloat16, jnp.float16) if f"{SHORT[dtype]}[" in text), None)
-    least = 0.0 if narrow is None else FLIPS * float(jnp.finfo(narrow).eps)
+    units = (float(jnp.finfo(dtype).eps) for name, dtype in NARROW.items() if f"{name}[" in text)
+    least = FLIPS * max(units, default=0.0)
 
     def changed(leaf: Any) -> Any:
         if not isinstance(leaf, jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.floating):

@@ -183,36 +183,32 @@ class Requests:
             now, own = lowered.results[result], lowered.arguments[argument].dims
             if now is not None and now.dims == own:
                 changes.append(Change("result", result, specs[argument]))
-            held = (number for number in self.constraints_of(result) if self.requested(number).dims == own)
+            held = (number for number in self.state_constraints[result] if self.requested(number).dims == own)
             changes += (Change("constraint", number, specs[argument]) for number in held)
         return tuple(dict.fromkeys(changes))
 
-    def constraints_of(self, result: int) -> tuple[int, ...]:
-        """The constraints on state and what it is made of, element by element: a parameter, its gradient."""
-        return self._constraints_of[result]
-
     @cached_property
-    def _constraints_of(self) -> dict[int, tuple[int, ...]]:
+    def state_constraints(self) -> dict[int, list[int]]:
+        """By result that is state, the constraints on it and on what it is made of element by element: its gradient."""
         lowered, written = self.lowered, set(self.lowered.constraints)
-        found: dict[int, tuple[int, ...]] = {}
+        found: dict[int, list[int]] = {}
         for result in self.tied:
             start = lowered.owner_of(result)
             todo = [] if start is None else [start]
-            seen, constraints = set(todo), []
+            seen, found[result] = set(todo), []
             while todo:
                 number = todo.pop()
                 if number in written:
-                    constraints.append(number)
+                    found[result].append(number)
                     continue
                 operation = lowered.operations[number]
                 if len(operation.results) != 1 or len(operation.regions):
                     continue
                 shape = _shape(operation.results[0])
-                found_in = (lowered.number_of(each) for each in operation.operands if _shape(each) == shape)
-                fresh = {number for number in found_in if number is not None} - seen
+                owners = (lowered.number_of(each) for each in operation.operands if _shape(each) == shape)
+                fresh = {owner for owner in owners if owner is not None} - seen
                 seen |= fresh
                 todo += fresh
-            found[result] = tuple(constraints)
         return found
 
     def _inputs(self) -> Iterator[Candidate]:

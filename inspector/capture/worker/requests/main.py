@@ -165,7 +165,7 @@ class Search:
         """Arguments with a path in `kept` stay as they are; `state` are the operations that give the next step's."""
         self._lowered = lowered
         self.requests, self._pricing = Requests(lowered), Pricing(lowered)
-        self.state = {number for result in self.requests.tied for number in self.requests.constraints_of(result)}
+        self.state = set(itertools.chain.from_iterable(self.requests.state_constraints.values()))
         self._groups = list(self._all_groups(kept))
         self._spaces = [list(self._space(group)) for group in self._groups]
         self._seen: dict[State, Point | None] = {}
