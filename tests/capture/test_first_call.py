@@ -254,7 +254,7 @@ def test_notebook(tmp_path: Path) -> None:
     cells = [
         "%matplotlib inline\nfiles = !ls\nimport jax\nget_ipython().system('ls')",
         "def fn(x):\n    return jax.numpy.sin(x)",
-        "fn?\nfor _ in range(3):\n    y = %time -q fn(2.0)\ndisplay(y)",
+        "fn?\n%timeit -n 2 -r3 -q (1 + 2)\nfor _ in range(3):\n    y = %time -q fn(2.0)\ndisplay(y)",
     ]
     path = tmp_path / "example.ipynb"
     path.write_text(

@@ -298,9 +298,12 @@ def script_of(notebook: bytes) -> bytes:
     return "\n\n".join(f"{head}\n{_plain(text)}" for head, text in zip(heads, texts, strict=True)).encode() + b"\n"
 
 
+_OPTIONS = r"(?:-(?:[nrp][ \t]*\d+|\S+)[ \t]+)*(?=\S)"
+"""Options of a magic, of which those of `%timeit -n 5 -r 5` have numbers, in front of a statement."""
+
 _MAGICS: tuple[tuple[str, str], ...] = (
-    (r"^(\s*)%(?:time|timeit|prun|memit|mprun|lprun)[ \t]+(?:-\S+[ \t]+)*(?=\S)", r"\1"),  # they run a statement
-    (r"^(\s*)([\w.]+(?:\s*,\s*[\w.]+)*)\s*=\s*%(?:time|timeit)[ \t]+(?:-\S+[ \t]+)*(?=\S)", r"\1\2 = "),
+    (rf"^(\s*)%(?:time|timeit|prun|memit|mprun|lprun)[ \t]+{_OPTIONS}", r"\1"),  # they run a statement
+    (rf"^(\s*)([\w.]+(?:\s*,\s*[\w.]+)*)\s*=\s*%(?:time|timeit)[ \t]+{_OPTIONS}", r"\1\2 = "),
     (r"^(\s*)(\w+)\s*=\s*([%!].*)$", r"\1\2 = []  # \3"),
     (r"^(\s*)([%!?].*|[\w.]+\?+\s*)$", r"\1pass  # \2"),
 )
