@@ -128,7 +128,6 @@ RULE = Rule(
     before = jnp.arange(len(totals)) < lax.axis_index("x")
     return sums + jnp.sum(jnp.where(before[:, None], totals, 0), axis=0)""",
     check=check,
-    tries="for a Fourier transform along other dimensions, the call in a shard_map; else none, as the alternative is"
-    " another algorithm",
+    tries="of a Fourier transform along other dimensions, the call in a shard_map",
     by_hand="the alternative is another algorithm",
 )
