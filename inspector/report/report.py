@@ -153,8 +153,9 @@ class Rule(Record, frozen=True):
     """One diagnostic, whose module is all that there is of it. A finding may have another `severity`.
 
     `finds`, `why` and `proof` are sentences: the pattern, what is bad about it, and what a finding rests on. `tries`
-    says which edits its fixes have, and `by_hand` why only a person can write the others. `faulty` and `repaired` are the same
-    few lines with the fault and without it. `check` looks at a report and gives what it found, made by `finding`.
+    says which edits its fixes have, and `by_hand` why only a person can write the others. `faulty` and `repaired` are
+    the same few lines with the fault and without it. `check` looks at a report and gives what it found, made by
+    `finding`.
 
     `saves` is what its fixes are to lessen. Findings of one that `fails_strict` are errors where the reader is strict.
     One that `reads` suppressions is checked when it is known which of them suppress something. Errors of one that is
