@@ -16,7 +16,7 @@ SCRIPT = """
 from functools import partial
 import jax, jax.numpy as jnp
 from jax import P, lax
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding
 mesh = jax.make_mesh((8,), ("dp",), axis_types=(AxisType.Auto,))
 loose = partial(jax.shard_map, mesh=mesh, in_specs=(P(), P(None, "dp")), out_specs=P(), check_vma=False)
 strict = partial(jax.shard_map, mesh=mesh, in_specs=(P(), P(None, "dp")), out_specs=P())
@@ -80,6 +80,37 @@ def mean_loss(w, xs):
     return lax.pmean(total, "dp")
 
 outside = jax.jit(jax.grad(mean_loss))
+
+split = partial(jax.jit, in_shardings=(NamedSharding(mesh, P()), NamedSharding(mesh, P(None, "dp"))))
+
+@split
+def propagated(w, xs):
+    def body(total, x):
+        return total + jax.grad(loss)(w, x), None
+    return lax.scan(body, jnp.zeros_like(w), xs=xs)[0]
+
+def unrolled(w, xs):
+    def body(h, x):
+        h = jnp.tanh(h @ w + x)
+        return h, jnp.mean(h**2)
+    return jnp.mean(lax.scan(body, jnp.zeros(xs.shape[1:]), xs)[1])
+
+@split
+def recurrent(w, xs):
+    return jax.value_and_grad(unrolled)(w, xs=xs)
+
+@split
+def written_out(w, xs):
+    return jax.grad(lambda w: unrolled(w, xs))(w)
+
+@split
+def closed_over(w, xs):
+    def mean(w):
+        return 2 * unrolled(w, xs), w.sum()
+    gradients = jax.value_and_grad(mean, has_aux=True)
+    return gradients(w)
+
+propagated_inputs = recurrent_inputs = written_out_inputs = closed_over_inputs = lambda: inputs
 twice_inputs = outside_inputs = lambda: inputs
 inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
     jnp.ones((64, 64)), jnp.arange(8. * 64 * 64).reshape(8, 64, 64) / 1e5
@@ -98,8 +129,12 @@ inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
             ("shared", "total = lax.psum(total, 'dp')"),
             ("twice", ""),
             ("outside", "w = jax.tree.map(lambda leaf: lax.pcast(leaf, 'dp', to='varying'), w)"),
+            ("propagated", "lambda xs: lax.pmean(lax.scan(body, jnp.zeros_like(w), xs=xs), 'dp')"),
+            ("recurrent", "lambda w, xs: lax.pmean(jax.value_and_grad(unrolled)(w, xs=xs), 'dp')"),
+            ("written_out", "(P(), P(None, 'dp')), out_specs=P(), check_vma=False)(w, xs)"),
+            ("closed_over", "lambda w, xs: lax.pmean(gradients(w, xs=xs), 'dp')"),
         ],
-        2,
+        ("inline", "closed_over"),
         1,
     ),
 )

@@ -93,9 +93,8 @@ def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]])
         outside = [(file, call) for file, call in calls if file != changed_file or not holds(body, call)]
         meant = outside if is_method else [each for each in outside if _means(program, each, name, scope)]
         others = [call for file, call in meant if (file, call.lineno, call.col_offset) not in known]
-        is_cut = any(
-            all(each.file == changed_file and each.line in lines_of(body) for each in stack) for stack in stacks
-        )
+        outermost = [stack[-1] for stack in stacks if stack]
+        is_cut = any(frame.file == changed_file and frame.line in lines_of(body) for frame in outermost)
         if is_cut and others == [call for _, call in meant]:
             others = others[1:]  # JAX recorded no caller: one of these is it
         changes += [f"; that changes {plural(len(others), 'other call')} of {name}"] if others else []

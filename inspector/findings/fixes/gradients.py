@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
 from ...report import Edit, Fix, Report
-from .calls import around, imports, name_of, nodes_of, own_files
+from .calls import Call, around, imports, name_of, nodes_of, own_files
 from .edits import Edits
 from .specs import mesh_text, spelled, value_of
 
 GRADIENTS = ("grad", "filter_grad")
 WITH_VALUES = ("value_and_grad", "filter_value_and_grad")
+MAKERS = (*GRADIENTS, *WITH_VALUES)
 
 MAX_SHAPES = 24
 """Shapes that are written out."""
@@ -56,7 +57,7 @@ def _gradients(program: Program, file: str) -> Iterator[tuple[str, ast.Assign, s
 def gradient_call(program: Program, file: str, inside: ast.AST) -> tuple[ast.Call, str] | None:
     """The call inside a function that takes gradients, and the name that they get, if any; None if it is not one."""
     calls = [(node, _maker(program, file, node)) for node in ast.walk(inside) if isinstance(node, ast.Call)]
-    makers = [(node, maker) for node, maker in calls if maker and name_of(maker.func) in (*GRADIENTS, *WITH_VALUES)]
+    makers = [(node, maker) for node, maker in calls if maker and name_of(maker.func) in MAKERS]
     if len(makers) != 1 or not makers[0][0].args:
         return None
     call, maker = makers[0]
@@ -65,6 +66,12 @@ def gradient_call(program: Program, file: str, inside: ast.AST) -> tuple[ast.Cal
             name = _gradient_in(target, maker)
             return None if name is None else (call, name)
     return call, ""
+
+
+def gradient_maker(program: Program, call: Call) -> ast.Call | None:
+    """The call of `jax.grad` or its like that made the function which is called; None where nothing like it did."""
+    maker = _maker(program, *call)
+    return maker if maker is not None and maker.args and name_of(maker.func) in MAKERS else None
 
 
 def _maker(program: Program, file: str, call: ast.Call) -> ast.Call | None:

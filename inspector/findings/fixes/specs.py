@@ -35,7 +35,7 @@ def with_out_specs(report: Report, specs: Mapping[str, object]) -> Edits:
     if not all(texts.values()) or not set(texts) <= set(names):
         return ()
     if given is None:
-        tree = _tree({name.removeprefix("result"): texts.get(name, "None") for name in names})
+        tree = tree_text({name.removeprefix("result"): texts.get(name, "None") for name in names})
         return () if tree is None else with_jit_keyword(jit, "out_shardings", tree)
     found = {name: follow(program, file, given, steps_of(name)) for name in names}
     changed = {found[name][0] for name in texts}
@@ -45,7 +45,7 @@ def with_out_specs(report: Report, specs: Mapping[str, object]) -> Edits:
         node: {"".join(left): texts.get(name, ast.unparse(node)) for name, (at, left) in found.items() if at is node}
         for node in changed
     }
-    written = {node: _one(each.values()) or _tree(each) for node, each in parts.items() if len(each) <= MAX_WRITTEN}
+    written = {node: _one(each.values()) or tree_text(each) for node, each in parts.items() if len(each) <= MAX_WRITTEN}
     if len(written) < len(parts) or not all(written.values()):
         return ()
     return together(*(instead((file, node), text) for node, text in written.items() if text))
@@ -102,8 +102,8 @@ def out_shardings_of(jit: Placed) -> ast.expr | None:
     return next((each.value for each in keywords if each.arg == "out_shardings"), None)
 
 
-def _tree(leaves: Mapping[str, str]) -> str | None:
-    """Return tuples and dictionaries with a text at each path; None where paths have other steps."""
+def tree_text(leaves: Mapping[str, str]) -> str | None:
+    """Tuples and dictionaries with a text at each path; None where paths have other steps."""
     if list(leaves) == [""]:
         return leaves[""]
     groups: dict[str, dict[str, str]] = {}
@@ -112,7 +112,7 @@ def _tree(leaves: Mapping[str, str]) -> str | None:
         if not step.startswith("[") or not path.startswith(step):
             return None
         groups.setdefault(step[1:-1], {})[path[len(step) :]] = text
-    parts = {key: _tree(group) for key, group in groups.items()}
+    parts = {key: tree_text(group) for key, group in groups.items()}
     if None in parts.values():
         return None
     if list(parts) == [str(number) for number in range(len(parts))]:

@@ -13,6 +13,7 @@ from ...report.spelled import over_text
 from ...units import format_bytes, known_sum, plural
 from ..compiled import at_most, compiled_collectives, is_compiled, on_another_target, place_in_hlo
 from ..fixes.after_loop import after_the_loop, own_gradients, own_operands
+from ..fixes.averaged import averaged_once
 from ..fixes.calls import call_at
 from ..fixes.edits import axes_text, before_the_loop, without_call
 from ..rule import Rule, advice, finding, keep_whole
@@ -89,6 +90,8 @@ def _after_the_loop(report: Report, collective: Collective) -> tuple[Fix, ...]:
             Fix(f"make {name} varying over {over} before the loop: its gradient is then summed once, after it", edits)
             for name, edits in own_operands(program, collective.source, over)
         )
+    if collective.origin not in ("user", "autodiff"):
+        return averaged_once(report, collective.source, collective.axes or ())
     call = call_at(program, collective.source, ("psum", "pmean")) if collective.origin == "user" else None
     if call is None:
         return ()
@@ -135,5 +138,6 @@ total, _ = lax.scan(add, zeros, microbatches)
 total = lax.psum(total, "batch")""",
     check=check,
     tries="of a gather's transpose, the gather before the statement that contains the loop's body; a psum or pmean that"
-    " is written in the body, after the loop; else, where the loop ends, and what to cast, needs a person's judgement",
+    " is written in the body, after the loop; of a sum that the partitioner inserts, the gradient or the scan around it"
+    " in a shard_map, averaged once; else, where the loop ends, and what to cast, needs a person's judgement",
 )
