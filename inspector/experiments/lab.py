@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -251,7 +252,14 @@ class Lab:
     def _with_outcome(self, done: _Tried | Experiment, found: Finding, position: int) -> Fix:
         outcome, fix = self._judged(done, found), found.fixes[position]
         is_there = found.confidence == "proved" and found.rule not in outcome.gone
-        if outcome.helps and is_there and found.severity != "error" and not rule_of(found).is_observation:
+        is_most = 2 * (outcome.bytes_saved or 0) >= (found.saved_bytes or math.inf)
+        if (
+            outcome.helps
+            and is_there
+            and not is_most
+            and found.severity != "error"
+            and not rule_of(found).is_observation
+        ):
             fix = replace(fix, title=f"{fix.title}; it saves elsewhere, the finding stays")
         fix = replace(fix, experiment=outcome)
         return fix if isinstance(done, Experiment) else with_true_title(fix, self._side.specs, done.after.specs)

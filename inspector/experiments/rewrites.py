@@ -24,7 +24,6 @@ from .moved import moved, sent_from
 from .switches import switched
 
 _CHECKPOINT = re.compile(r"(filter_)?checkpoint|remat")
-REPEATED = ("rematted_computation", "/checkpoint/")
 POLICIES = ("dots_with_no_batch_dims_saveable", "dots_saveable", "everything_saveable")
 """Policies of checkpoints, that which needs least memory first."""
 
@@ -47,7 +46,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
 
 def _saved(report: Report) -> Iterator[Finding]:
     """Checkpoints that save more, where the backward pass repeats collectives of the forward pass."""
-    repeated = [each for each in in_hlo(report) if any(part in (each.op_name or "") for part in REPEATED)]
+    repeated = [each for each in in_hlo(report) if each.direction == "recompute"]
     size = format_bytes(at_most(*repeated).bytes)
     for file in own_files(report.program) if repeated else ():
         source = report.program.file(file)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
 from ...report.position import own_frames
 from .calls import Call, around, call_at, function_around, name_of, of_lax
-from .edits import Edits, without_call, wrapped
+from .edits import Edits, together, without_call, wrapped
 from .gradients import gradient_call
 
 LOOPS = {"scan": (0, 1), "fori_loop": (2, 3), "while_loop": (1, 2)}
@@ -26,17 +26,28 @@ class Loop(NamedTuple):
     initial: ast.expr
 
 
-def after_the_loop(program: Program, reduction: Call) -> Iterator[Edits]:
-    """Yield the changes that leave out a reduction in a loop's body, and make it of what comes out of the loop.
+def after_the_loop(program: Program, reductions: Sequence[Call]) -> Iterator[Edits]:
+    """Yield the changes that leave out equal reductions in a loop's body, and make one of what comes out of the loop.
 
     The second one also makes the initial carry varying, which types demand where they are checked.
     """
-    call = reduction[1]
-    rest = [*map(ast.unparse, call.args[1:]), *map(ast.unparse, call.keywords)]
-    left_out = without_call(program, reduction)
+    function, *rest = _without_operand(reductions[0][1])
+    left_out = together(*(without_call(program, each) for each in reductions))
     if left_out and rest:
-        for cast in ("", _cast(program, reduction, rest[0])):
-            yield _moved(program, reduction, left_out, (ast.unparse(call.func), *rest), cast)
+        for cast in ("", _cast(program, reductions[0], rest[0])):
+            yield _moved(program, reductions, left_out, (function, *rest), cast)
+
+
+def like_it(program: Program, reduction: Call) -> list[Call]:
+    """A reduction in a function, and the others there of other operands."""
+    file, call = reduction
+    body = next((each for each in around(program, reduction) if isinstance(each, ast.FunctionDef)), call)
+    others = [each for each in ast.walk(body) if isinstance(each, ast.Call) and each is not call]
+    return [reduction, *((file, each) for each in others if _without_operand(each) == _without_operand(call))]
+
+
+def _without_operand(call: ast.Call) -> list[str]:
+    return [ast.unparse(each) for each in (call.func, *call.args[1:], *call.keywords)]
 
 
 def own_gradients(program: Program, place: SourcePosition, axes: str) -> Edits:
@@ -48,7 +59,7 @@ def own_gradients(program: Program, place: SourcePosition, axes: str) -> Edits:
             call = (frame.file, gradient[0])
             cast = _cast(program, call, axes)
             edits = wrapped((frame.file, gradient[0].args[0]), f"{cast}, ", ")")
-            return _moved(program, call, edits, (of_lax(program, call, "psum"), axes), cast, gradient[1])
+            return _moved(program, [call], edits, (of_lax(program, call, "psum"), axes), cast, gradient[1])
     return ()
 
 
@@ -79,15 +90,15 @@ def _cast(program: Program, call: Call, axes: str) -> str:
 
 
 def _moved(
-    program: Program, summand: Call, inside: Edits, reduction: tuple[str, ...], cast: str, name: str = ""
+    program: Program, summands: Sequence[Call], inside: Edits, reduction: tuple[str, ...], cast: str, name: str = ""
 ) -> Edits:
-    """The edits of a loop's body, with a reduction of those parts of its carry that depend on a call in the body.
+    """The edits of a loop's body, with a reduction of those parts of its carry that depend on calls in the body.
 
-    With a `name`, on that one of the call's results. `reduction` is its function and all arguments but the first.
+    With a `name`, on that one of the first call's results. `reduction` is its function and all arguments but the first.
     Nothing where the loop is not found.
     """
-    file, call = summand
-    scopes = [node for node in around(program, summand) if isinstance(node, ast.FunctionDef | ast.Module)]
+    file = summands[0][0]
+    scopes = [node for node in around(program, summands[0]) if isinstance(node, ast.FunctionDef | ast.Module)]
     body = scopes[0] if scopes else None
     if not isinstance(body, ast.FunctionDef):
         return ()
@@ -97,9 +108,9 @@ def _moved(
         return ()
     if name_of(loop.call.func) == "scan":
         carry = carry.elts[0] if isinstance(carry, ast.Tuple) and carry.elts else carry
-    start = None if name else call
-    derived = _derived(body, start, {name} if name else set())
-    chosen = [each[1:] for each in _pairs(carry, loop.target, loop.initial) if _uses(each[0], start, derived)]
+    starts = [] if name else [call for _, call in summands]
+    derived = _derived(body, starts, {name} if name else set())
+    chosen = [each[1:] for each in _pairs(carry, loop.target, loop.initial) if _uses(each[0], starts, derived)]
     if not chosen:
         return ()
     line, indent = (loop.statement.end_lineno or loop.statement.lineno) + 1, " " * loop.statement.col_offset
@@ -139,16 +150,16 @@ def _pairs(made: ast.expr, target: ast.expr, initial: ast.expr) -> list[tuple[as
     return [(made, target, initial)]
 
 
-def _derived(body: ast.FunctionDef, call: ast.Call | None, names: set[str]) -> set[str]:
-    """These names, those that a function gives to a call's result, and those of what it makes of all of them."""
+def _derived(body: ast.FunctionDef, calls: Sequence[ast.AST], names: set[str]) -> set[str]:
+    """These names, those that a function gives to calls' results, and those of what it makes of all of them."""
     found = set(names)
     for statement in body.body:
-        if isinstance(statement, ast.Assign) and _uses(statement.value, call, found):
+        if isinstance(statement, ast.Assign) and _uses(statement.value, calls, found):
             found |= {
                 node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)
             }
     return found
 
 
-def _uses(expression: ast.expr, call: ast.Call | None, names: set[str]) -> bool:
-    return any(node is call or (isinstance(node, ast.Name) and node.id in names) for node in ast.walk(expression))
+def _uses(expression: ast.expr, calls: Sequence[ast.AST], names: set[str]) -> bool:
+    return any(node in calls or (isinstance(node, ast.Name) and node.id in names) for node in ast.walk(expression))

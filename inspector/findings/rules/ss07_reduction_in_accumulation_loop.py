@@ -12,7 +12,7 @@ from ...report import Collective, Finding, Fix, Report
 from ...report.spelled import over_text
 from ...units import format_bytes, known_sum, plural
 from ..compiled import at_most, compiled_collectives, is_compiled, on_another_target, place_in_hlo
-from ..fixes.after_loop import after_the_loop, own_gradients, own_operands
+from ..fixes.after_loop import after_the_loop, like_it, own_gradients, own_operands
 from ..fixes.averaged import averaged_once
 from ..fixes.calls import call_at
 from ..fixes.edits import axes_text, before_the_loop, without_call
@@ -95,9 +95,12 @@ def _after_the_loop(report: Report, collective: Collective) -> tuple[Fix, ...]:
     call = call_at(program, collective.source, ("psum", "pmean")) if collective.origin == "user" else None
     if call is None:
         return ()
-    title = f"call {ast.unparse(call[1].func)} once, after the loop"
-    titles = (title, f"{title}, and make what it begins with varying")
-    fixes = [Fix(each, edits) for each, edits in zip(titles, after_the_loop(program, call), strict=False) if edits]
+    fixes = []
+    alike = like_it(program, call)
+    for calls in (alike, [call])[len(alike) == 1 :]:
+        title = f"call {ast.unparse(call[1].func)} once, after the loop{f', in place of {len(calls)} calls' if len(calls) > 1 else ''}"
+        titles = (title, f"{title}, and make what it begins with varying")
+        fixes += [Fix(each, edits) for each, edits in zip(titles, after_the_loop(program, calls), strict=False)]
     if any(each.origin == "user" and each.axes == collective.axes and not each.loops for each in report.collectives):
         title = f"leave out {ast.unparse(call[1].func)}: after the loop it is called once more"
         fixes.append(Fix(title, without_call(program, call)))
