@@ -98,7 +98,8 @@ def _after_the_loop(report: Report, collective: Collective) -> tuple[Fix, ...]:
     fixes = []
     alike = like_it(program, call)
     for calls in (alike, [call])[len(alike) == 1 :]:
-        title = f"call {ast.unparse(call[1].func)} once, after the loop{f', in place of {len(calls)} calls' if len(calls) > 1 else ''}"
+        title = f"call {ast.unparse(call[1].func)} once, after the loop"
+        title += f", in place of {len(calls)} calls" if len(calls) > 1 else ""
         titles = (title, f"{title}, and make what it begins with varying")
         fixes += [Fix(each, edits) for each, edits in zip(titles, after_the_loop(program, calls), strict=False)]
     if any(each.origin == "user" and each.axes == collective.axes and not each.loops for each in report.collectives):
