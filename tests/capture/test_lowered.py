@@ -297,6 +297,38 @@ def test_a_search_or_a_beam_finds_what_sends_least_and_what_holds_least(
     assert all(each.price.flops <= today.price.flops * 1.1 for each in points)
 
 
+def test_axes_trade_places_in_all_specs_at_once() -> None:
+    """The batch over the larger axis, weights over the other one: each change alone sends more."""
+    mesh = AbstractMesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))
+
+    def fn(up: jax.Array, scale: jax.Array, down: jax.Array, bias: jax.Array, a: jax.Array) -> jax.Array:
+        hidden = jax.nn.gelu((a @ up.astype(a.dtype)) * scale)
+        return a + (hidden @ down.astype(a.dtype)) * bias
+
+    arguments = (
+        jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec(*spec)))
+        for shape, dtype, *spec in (
+            ((512, 2048), jnp.int8, "y"),
+            ((2048,), jnp.float32),
+            ((2048, 512), jnp.int8, None, "y"),
+            ((512,), jnp.float32),
+            ((512, 512), jnp.float32, "x"),
+        )
+    )
+    module = read(jax.jit(fn).trace(*arguments).lower(lowering_platforms=("cpu",)))
+    pricing, requests = Pricing(module), Requests(module)
+    swapped = {0: Spec(((), ("x",))), 1: Spec((("x",),)), 2: Spec((("x",), ())), 4: Spec((("y",), ()))}
+    known = pricing.of(requests.pinned(requests.with_results(swapped)))
+    today, *others = Search(module).points(math.inf)
+    fit = [each for each in others if each.held <= today.held]
+    assert known.arguments + known.results <= today.held
+    assert min(each.price.bytes for each in fit) <= known.bytes < today.price.bytes / 4
+    less = [each for each in others if each.price.bytes < today.price.bytes]
+    pairs = [(a, b) for a in less for b in less if set(a.changes) < set(b.changes)]
+    assert pairs
+    assert all(a.price.bytes > b.price.bytes or a.held > 1.01 * b.held for a, b in pairs)
+
+
 def test_a_gradient_is_constrained_as_its_parameter_is_placed() -> None:
     """One table may have both specs: they are changed together."""
     mesh = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto, AxisType.Auto))

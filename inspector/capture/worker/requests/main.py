@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -130,6 +130,9 @@ def _change(requests: Requests, change: Change) -> dict[str, Any]:
 MAX_LISTED = 400
 """Assignments that are all priced, of more a beam; and those that are listed at most, besides a few that hold less."""
 
+LEAST_HELD = 0.01
+"""Share of what is held by which an assignment differs from another one."""
+
 WIDTH, MAX_WIDTH = 6, 24
 
 TOGETHER_SHARE = 0.4
@@ -156,6 +159,17 @@ class Point(NamedTuple):
     def held(self) -> float:
         """Bytes of arguments and results."""
         return self.price.arguments + self.price.results
+
+
+def _without_needless(points: Sequence[Point]) -> list[Point]:
+    """Those of these, cheapest first, that are no other one with further changes, which hold and compute as much."""
+    found: list[tuple[frozenset[Change], Point]] = []
+    for point in points:
+        changes, most = frozenset(point.changes), (1 + LEAST_HELD) * point.held
+        others = (other for fewer, other in found[:MAX_LISTED] if fewer < changes)
+        if not any(each.held <= most and each.price.flops <= point.price.flops for each in others):
+            found.append((changes, point))
+    return [point for _, point in found]
 
 
 class Search:
@@ -195,11 +209,11 @@ class Search:
         fit = [point for point in found if point.price.flops <= now.price.flops * (1 + MAX_MORE["flops"])]
         less = [point for point in fit if point.price.bytes < now.price.bytes]
         less.sort(key=lambda point: (point.price.bytes, len(point.changes)))
-        most = self._kept(now) * (1 + MAX_MORE["held"])
-        heavier = [point for point in less if self._kept(point) > most][:WIDTH]
-        listed = set(map(id, heavier)) | {id(point) for point in less if self._kept(point) <= most}
+        less = _without_needless(less)
+        heavier = [point for point in less if not self._fits(point, now)][:WIDTH]
+        listed = set(map(id, heavier)) | {id(point) for point in less if self._fits(point, now)}
         better = [point for point in less if id(point) in listed]
-        lighter = [point for point in fit if point.held < now.held * 0.95 and id(point) not in listed]
+        lighter = [p for p in fit if p.held < now.held * 0.95 and p.price.bytes >= now.price.bytes]
         lighter.sort(key=lambda point: (point.held, point.price.bytes))
         return [now, *better, *lighter[:WIDTH]]
 
@@ -213,17 +227,18 @@ class Search:
                 for group, space in enumerate(self._spaces)
                 for spec in space
             )
-            wide, together = dict.fromkeys((*together, *alone)), iter(())
-            priced: list[tuple[float, float, State]] = []
+            swapped = itertools.chain.from_iterable(map(self._swapped, beam))
+            wide, together = dict.fromkeys((*together, *swapped, *alone)), iter(())
+            priced: list[tuple[Point, State]] = []
             for state in (*beam, *wide):
                 if time.monotonic() > deadline:
                     return
                 point = self._point(state)
                 if point is not None:
-                    priced.append((point.price.bytes, self._kept(point), state))
-            priced.sort(key=lambda each: each[:2])
-            fit = [state for _, kept, state in priced if kept <= self._kept(now) * (1 + MAX_MORE["held"])]
-            fresh = list(dict.fromkeys([*fit[:width], *(state for *_, state in priced[: width // 2])]))
+                    priced.append((point, state))
+            priced.sort(key=lambda each: (each[0].price.bytes, self._kept(each[0])))
+            fit = [state for point, state in priced if self._fits(point, now)]
+            fresh = list(dict.fromkeys([*fit[:width], *(state for _, state in priced[: width // 2])]))
             if set(fresh) == set(beam):
                 if width == MAX_WIDTH:
                     return
@@ -256,6 +271,18 @@ class Search:
                 if all(each.is_spelled for each in specs.values()):
                     yield tuple(({number: spec} | specs).get(n, now) for n, now in enumerate(state))
 
+    def _swapped(self, state: State) -> Iterator[State]:
+        """The same with two axes in the place of each other, in all specs that have one of them."""
+        for axes in itertools.combinations([each for each, count in self._lowered.axes.items() if count > 1], 2):
+            new = dict(zip(axes, reversed(axes), strict=True))
+            found = [
+                spec and spec._replace(dims=tuple(tuple(new.get(axis, axis) for axis in dim) for dim in spec.dims))
+                for spec in state
+            ]
+            pairs = zip(self._groups, found, strict=True)
+            if all(spec is None or self._lowered.fits(spec.dims, self._type(group).shape) for group, spec in pairs):
+                yield tuple(found)
+
     def _point(self, state: State) -> Point | None:
         if state not in self._seen:
             changed = [
@@ -276,6 +303,11 @@ class Search:
             except Exception:  # Shardy refuses it
                 self._seen[state] = None
         return self._seen[state]
+
+    def _fits(self, point: Point, now: Point) -> bool:
+        """Return whether little more is held than today between steps, or at the beginning and the end of one."""
+        most = 1 + MAX_MORE["held"]
+        return self._kept(point) <= self._kept(now) * most or point.held <= now.held
 
     def _kept(self, point: Point) -> float:
         """The bytes that are held between steps: without data, as activations are larger."""
@@ -299,19 +331,24 @@ class Search:
             if not self.state & set(members):
                 yield Group("constraint", members, requests.requested(members[0]))
 
+    def _type(self, group: Group) -> Any:
+        number = group.members[0]
+        if group.kind == "constraint":
+            return self.requests.constrained_type(number)
+        return (self._lowered.types if group.kind == "argument" else self._lowered.result_types)[number]
+
     def _space(self, group: Group) -> Iterator[Spec | None]:
         """All ways to place each axis of an array in one dimension, or in none; the program's own first.
 
         Of results and constraints only those that differ from the program's in one step, and none at all.
         """
-        lowered, number = self._lowered, group.members[0]
+        lowered = self._lowered
         yield group.now
+        type = self._type(group)
         if group.kind != "argument":
-            type = lowered.result_types[number] if group.kind == "result" else self.requests.constrained_type(number)
             yield from self.requests.others(group.now, type)
             yield from (None,) * (group.kind == "constraint")
             return
-        type = lowered.types[number]
         axes = [name for name, size in lowered.axes.items() if size > 1]
         for places in itertools.product(range(-1, type.rank), repeat=len(axes)):
             dims = tuple(
