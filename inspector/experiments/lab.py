@@ -322,7 +322,7 @@ class Lab:
     @cached_property
     def _before(self) -> Report:
         run = self._report.capture.execution
-        if run is None or not run.outputs or (is_finite(run) and not self._gentle):
+        if run is None or not run.outputs or (is_finite(run) and not self._gentle and not run.uniform_inputs):
             return self._report
         self._tell("running the unchanged program")
         again = last_capture(for_numbers(self._request, gentle=self._gentle))

@@ -160,11 +160,16 @@ class _Trials:
     def _outcome(self, row: PricedRow, changed: Capture | None, edits: Edits = ()) -> _Assignment | None:
         if changed is None or changed.failure is not None:
             return None
-        numbers = compared(self._report.capture.execution, changed.execution, nudged=lambda: self._nudged)
+        numbers = compared(self._unchanged, changed.execution, nudged=lambda: self._nudged)
         if numbers.values == "differ":
             return None
         done = Experiment("tried", before=self._before, after=measured(inspect(changed)), values=numbers.values)
         return _assignment(done, row, edits)
+
+    @cached_property
+    def _unchanged(self) -> Execution | None:
+        run = self._report.capture.execution
+        return last_capture(self._request).execution if run is not None and run.uniform_inputs else run
 
     @cached_property
     def _nudged(self) -> Execution | None:

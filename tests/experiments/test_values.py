@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from shardscope.inspector.capture.model import Execution, OutputSummary
+from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.worker.probes.live import Inputs, fingerprint, nudged
 from shardscope.inspector.experiments.values import compared
+from shardscope.inspector.findings.rules import suspect
+from shardscope.inspector.pipeline import suspected
+from shardscope.inspector.report import Edit, Fix, SourcePosition
+
+from tests.findings.trying import verified
 
 
 def step(dtype: str, parts: int, scale: float, weights: dict[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
@@ -58,3 +66,36 @@ def test_rounding_is_told_from_another_result(dtype: str) -> None:
     assert compared(before, in_parts, nudged=lambda: moved).values == "close"
     assert compared(before, run(4, 1.3, weights, x), nudged=lambda: moved).values == "differ"
     assert compared(before, run(1, 1.0, weights, x[:8]), nudged=lambda: moved).values == "differ"
+
+
+SHIFTED = """
+import jax, jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+@jax.jit
+@jax.shard_map(mesh=mesh, in_specs=(P("x"), P("x")), out_specs=P("x"))
+def step(a, b):
+    a = jax.lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)])
+    return 2 * a + b
+
+if __name__ == "__main__":
+    one, zero = (jax.device_put(jnp.full((8, 4), each), NamedSharding(mesh, P("x"))) for each in (1.0, 0.0))
+    step(one, zero)
+"""
+
+
+@pytest.mark.once
+def test_what_is_equal_for_numbers_that_are_all_alike_is_compared_for_others(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SHIFTED)
+    request = Request(f"{script}:step", probe="none", fingerprints=True)
+    report = suspected(last_capture(request))
+    assert report.capture.execution is not None
+    assert report.capture.execution.uniform_inputs
+    line = next(number for number, text in enumerate(SHIFTED.splitlines(), 1) if "ppermute" in text)
+    edit = Edit(str(script), line, 0, line + 1, 0, "")
+    place = SourcePosition.of_line(str(script), line)
+    found = suspect("SS23", "shifted", place, "left out", [Fix("leave it out", (edit,))])
+    (tried,) = verified(replace(report, findings=(found,)), request, suspected).findings
+    assert [fix.state for fix in tried.fixes] == ["values differ"]

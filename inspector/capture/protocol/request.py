@@ -46,8 +46,9 @@ class Request:
         go_on: whether a script that is run goes on after the call that is captured.
         directory: the working directory; None for the current one.
         replaced: pairs of a file that may be imported and of another one, which holds the text to import in its place.
-        is_trial: whether it is a trial of a change, of which costs and results count: it runs once, and what the
-            script compiles besides is kept for other trials of this process.
+        is_trial: whether it is a trial of a change, of which costs and results count: it runs once, with other numbers
+            in the place of those that are all alike, and what the script compiles besides is kept for other trials of
+            this process.
         compiled: the folder where that is kept; empty where it is not.
         only_trace: whether it ends with the jaxpr.
         fingerprints: whether outputs are described so closely that two runs can be compared.

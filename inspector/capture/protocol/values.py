@@ -38,9 +38,10 @@ class OutputSummary:
 class Execution:
     """The result of a live run: `seconds` per run after one warm-up.
 
-    `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones. Where runs are
-    to be compared, `inputs` is the same for arguments of the same bits; where they are on different numbers of devices,
-    `arguments` describes these, too, without their paths.
+    `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones, `uniform_inputs`
+    where the floats of one are all alike, in place of which a trial has others. Where runs are to be compared, `inputs`
+    is the same for arguments of the same bits; where they are on different numbers of devices, `arguments` describes
+    these, too, without their paths.
     """
 
     outputs: tuple[OutputSummary, ...] = ()
@@ -48,6 +49,7 @@ class Execution:
     seeded_inputs: bool = False
     inputs: str | None = None
     arguments: tuple[OutputSummary, ...] = ()
+    uniform_inputs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,7 @@ def _run(
 ) -> None:  # fmt: skip
     try:
         inputs = live.inputs_of(call, compiled, request.seed, gentle=request.gentle)
+        inputs = live.varied(inputs) if request.is_trial else inputs
         inputs = live.nudged(inputs, call.traced.jaxpr if request.is_trial else None) if request.nudged else inputs
         with waiting.watched(waits):
             outputs, execution = live.run(

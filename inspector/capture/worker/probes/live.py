@@ -101,6 +101,31 @@ def nudged(inputs: Inputs, jaxpr: Any = None) -> Inputs:
     return inputs._replace(leaves=list(map(changed, inputs.leaves)))
 
 
+def varied(inputs: Inputs) -> Inputs:
+    """The same arguments, but for floats that are all alike: of ones, the results of programs that differ may be equal.
+
+    Those are multiplied with numbers from 1/2 to 3/2, the same in each process.
+    """
+    random = np.random.default_rng(0)
+
+    def changed(leaf: Any) -> Any:
+        if not _is_uniform(leaf):
+            return leaf
+        factors = 0.5 + random.random(leaf.shape)
+        return jax.device_put((np.asarray(whole(leaf)).astype(np.float64) * factors).astype(leaf.dtype), leaf.sharding)
+
+    return inputs._replace(leaves=list(map(changed, inputs.leaves)))
+
+
+def _is_uniform(leaf: Any) -> bool:
+    """Return whether an array has several elements, all of which are the same number other than zero."""
+    if not isinstance(leaf, jax.Array) or holds(leaf) or leaf.size < 2 or not jnp.issubdtype(leaf.dtype, jnp.floating):
+        return False
+    parts = {str(each.index): each.data for each in leaf.addressable_shards}
+    first = np.asarray(next(iter(parts.values()))).ravel()[:1]
+    return bool(first.size) and bool(first[0]) and all((np.asarray(part) == first[0]).all() for part in parts.values())
+
+
 def run(
     compiled: Any,
     inputs: Inputs,
@@ -131,7 +156,8 @@ def run(
         summaries.append(_summary(path, leaf, min(left, MAX_PRODUCT) if closely else None))
         left = max(left - leaf.size, 0)
     described = tuple(map(_argument, inputs.leaves)) if on_devices else ()
-    return [leaf for _, leaf in leaves_out], Execution(tuple(summaries), tuple(times), inputs.seeded, given, described)
+    found = Execution(tuple(summaries), tuple(times), inputs.seeded, given, described)
+    return [leaf for _, leaf in leaves_out], replace(found, uniform_inputs=any(map(_is_uniform, inputs.leaves)))
 
 
 def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
