@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 
+from ...parsers.python import expression_in
 from ..findings.fixes.calls import around, name_of, nodes_of, tree_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
 from ..findings.fixes.specs import SPECS, targets_of
@@ -274,7 +275,7 @@ def spec_entries(node: ast.AST | None, helpers: Collection[str] = SPECS) -> list
 
 def entries_in(spec: str) -> list[object]:
     """The entries of a spec, without `None` at its end."""
-    found = ast.parse(spec, mode="eval").body
+    found = expression_in(spec)
     return without_nones([ast.literal_eval(each) for each in found.args]) if isinstance(found, ast.Call) else []
 
 

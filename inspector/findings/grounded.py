@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ...parsers.python import expression_in
 from ..catalog.spellings import FUNCTIONS
 from ..ir.derived import derived
 from ..ir.program import SourceFile
@@ -87,7 +88,7 @@ def _named(title: str) -> Iterator[str]:
             continue
         done = _end(title, start.end() - 1)
         try:
-            tree = ast.parse(title[start.start() : done].replace("…", "..."), mode="eval")
+            tree = expression_in(title[start.start() : done].replace("…", "..."))
         except (SyntaxError, ValueError):
             continue
         for node in ast.walk(tree):

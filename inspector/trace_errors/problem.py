@@ -12,6 +12,7 @@ from functools import cached_property
 
 import msgspec
 
+from ...parsers.python import expression_in, module_in
 from ...parsers.record import Record
 from ...parsers.source import Frame
 from ..capture.model import Capture
@@ -97,7 +98,7 @@ class Problem:
         """The syntax of a file; an empty one of a text that is no Python."""
         source = self.source(file)
         try:
-            return ast.Module([], []) if source is None else ast.parse(source.data)
+            return ast.Module([], []) if source is None else module_in(source.data)
         except (SyntaxError, ValueError, RecursionError):
             return ast.Module([], [])
 
@@ -206,7 +207,7 @@ class Problem:
         text = self.spec_text(spec)
         if name_of(call.func) in (*SPECS, self.spec_name):
             return text
-        written = ast.parse(text, mode="eval").body
+        written = expression_in(text)
         assert isinstance(written, ast.Call)
         entries = [*map(ast.unparse, written.args), *["None"] * len(call.args)]
         return f"{ast.unparse(call.func)}({', '.join(entries[: len(call.args)])})"

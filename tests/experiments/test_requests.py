@@ -368,7 +368,7 @@ def test_keys_that_every_device_holds_send_nothing(tmp_path: Path) -> None:
     """They are more than today's arguments, and less than what is gathered today."""
     before, request = report_of(tmp_path, programs.ATTENTION)
     assert before.capture.arguments[0].spec == "P(None, 'x')"
-    found = suggested(before.capture, request, 8)
+    found = suggested(before.capture, request, 12)
     today = next(row for row in found.rows if row.requests is None)
     assert (today.cost > 0, found.rows[0].cost) == (True, 0)
     assert found.rows[0].memory < today.memory
@@ -381,7 +381,7 @@ def test_suggestions_are_measured(tmp_path: Path) -> None:
     The edits of a row, made by hand, give a program that sends as much, counted by another reader.
     """
     before, request = report_of(tmp_path, programs.VALUES)
-    found = suggested(before.capture, request, 8)
+    found = suggested(before.capture, request, 12)
     first, today = found.rows[0], next(row for row in found.rows if row.requests is None)
     assert all(row.experiment.before == today.experiment.after for row in found.rows)
     assert first.memory <= 1.002 * today.memory

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from copy import deepcopy
 from itertools import chain
 
+from ....parsers.python import expression_in, module_in
 from ....parsers.source import Frame
 from ...catalog.spellings import FUNCTIONS
 from ...ir.derived import derived
@@ -284,7 +285,7 @@ def has_keyword(program: Program, name: str) -> bool:
 def tree_of(source: SourceFile) -> ast.Module:
     """The syntax of a file, calls by another name resolved; an empty one of a text that is no Python."""
     try:
-        return resolve(ast.parse(source.data))
+        return resolve(module_in(source.data))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module([], [])
 
@@ -325,7 +326,7 @@ def _aliases(tree: ast.Module) -> dict[str, ast.expr]:
             case ast.ImportFrom(module="jax.lax"):
                 parent = "lax" if "lax" in modules else "jax.lax" if "jax" in modules else ""
                 for alias in node.names if parent else ():
-                    found[alias.asname or alias.name] = ast.parse(f"{parent}.{alias.name}", mode="eval").body
+                    found[alias.asname or alias.name] = expression_in(f"{parent}.{alias.name}")
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if assigned[name] == 1 and _is_function(value):
                 found[name] = value
     return found

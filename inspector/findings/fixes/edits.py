@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from ....parsers.python import expression_in
 from ...ir.program import Program
 from ...report import Edit, Fix, SourcePosition
 from .calls import Body, Call, around, binds, call_at, call_to_leave_out, imports, lines_of, nodes_of, tree_of
@@ -69,7 +70,7 @@ def _import_of_lax(program: Program, file: str) -> Edits:
 
 def parenthesized(expression: str) -> str:
     """An expression that may be part of any other."""
-    return expression if isinstance(ast.parse(expression, mode="eval").body, BARE) else f"({expression})"
+    return expression if isinstance(expression_in(expression), BARE) else f"({expression})"
 
 
 def wrapped(placed: Placed, before: str, after: str) -> Edits:

@@ -162,7 +162,7 @@ class Point(NamedTuple):
 
 
 def _without_needless(points: Sequence[Point]) -> list[Point]:
-    """Those of these, cheapest first, that are no other one with further changes, which hold and compute as much."""
+    """Leave out what is another one, cheapest first, with further changes, and holds and computes as much."""
     found: list[tuple[frozenset[Change], Point]] = []
     for point in points:
         changes, most = frozenset(point.changes), (1 + LEAST_HELD) * point.held
