@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...ir.jaxpr_text import EquationPlace
@@ -15,6 +15,7 @@ from ..equations import Flow, equations_of, numbers_of
 from ..fixes.calls import call_to_leave_out, of_lax, operand_text
 from ..fixes.constraints import without_constraints
 from ..fixes.edits import axes_text, parenthesized, rewritten, without_call
+from ..fixes.in_specs import split_inputs
 from ..rule import Rule, advice, finding
 
 ADVICE = "constrain the gathered value to the sharding in which its blocks are used"
@@ -32,10 +33,11 @@ def check(report: Report) -> Iterator[Finding]:
                 lines.add((flow.source(place).file, flow.source(place).line))
                 yield from _written(report, flow, place, number, block)
     groups: dict[tuple[object, bool, tuple[Fix, ...]], list[UsedBlocks]] = {}
-    for each in gathers_in_blocks(report):
+    used = list(gathers_in_blocks(report))
+    for each in used:
         if (each.collective.source.file, each.collective.source.line) not in lines:
             text = OF_OTHERS if each.is_of_others else ADVICE
-            fixes = without_constraints(report, each.collective) or advice(text)
+            fixes = without_constraints(report, each.collective) or _of_inputs(report, each, used) or advice(text)
             groups.setdefault((each.collective.axes, each.is_of_others, fixes), []).append(each)
     for (_, _, fixes), group in groups.items():
         yield _compiled(report, group, fixes)
@@ -85,6 +87,20 @@ def _exchanged(report: Report, flow: Flow, place: EquationPlace, number: int, bl
     return without_slices(report, flow, block, f"{text},", rewritten(report.program, call, text))
 
 
+def _of_inputs(report: Report, one: UsedBlocks, used: Sequence[UsedBlocks]) -> tuple[Fix, ...]:
+    """The inputs of a shard_map that are taken whole to be sliced there, together, or those of one gather."""
+    axes = one.collective.axes or ()
+    if any(axis.sub is not None for axis in axes):
+        return ()
+    names = tuple(axis.name for axis in axes)
+    alike = [
+        each for each in used if each.collective.axes == axes and split_inputs(report.program, each.sources, names)
+    ]
+    if one not in alike:
+        return ()
+    return split_inputs(report.program, [source for each in alike for source in each.sources], names)
+
+
 def _compiled(report: Report, group: list[UsedBlocks], fixes: tuple[Fix, ...]) -> Finding:
     """Gathers of the compiled program over the same axes, with the same fixes."""
     gathers = [each.collective for each in group]
@@ -131,5 +147,6 @@ RULE = Rule(
 return lax.with_sharding_constraint(jnp.sin(whole), P("x"))""",
     repaired='return lax.with_sharding_constraint(jnp.sin(2 * x), P("x"))',
     check=check,
-    tries="no gather and no slice, an all_to_all in place of both, or no constraint in between",
+    tries="no gather and no slice, an all_to_all in place of both, no constraint in between, or an in_spec over the"
+    " axis and no slice",
 )
