@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from shardscope.inspector.capture.model import Execution, OutputSummary
 from shardscope.inspector.capture.spawn import Request, last_capture
+from shardscope.inspector.experiments import suggest
 from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.experiments.pricing import prices, searched
 from shardscope.inspector.experiments.rewrites import rewrites
@@ -364,24 +365,26 @@ def test_suggestions_for_a_jit_that_names_shardings(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
-def test_keys_that_every_device_holds_send_nothing(tmp_path: Path) -> None:
+def test_keys_that_every_device_holds_send_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are more than today's arguments, and less than what is gathered today."""
     before, request = report_of(tmp_path, programs.ATTENTION)
     assert before.capture.arguments[0].spec == "P(None, 'x')"
-    found = suggested(before.capture, request, 12)
+    monkeypatch.setattr(suggest, "MAX_COMPILED", 6)
+    found = suggested(before.capture, request, 120)
     today = next(row for row in found.rows if row.requests is None)
     assert (today.cost > 0, found.rows[0].cost) == (True, 0)
     assert found.rows[0].memory < today.memory
 
 
 @pytest.mark.once
-def test_suggestions_are_measured(tmp_path: Path) -> None:
+def test_suggestions_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The best of all assignments by price is compiled; what takes more memory than today is never first.
 
     The edits of a row, made by hand, give a program that sends as much, counted by another reader.
     """
     before, request = report_of(tmp_path, programs.VALUES)
-    found = suggested(before.capture, request, 12)
+    monkeypatch.setattr(suggest, "MAX_COMPILED", 10)
+    found = suggested(before.capture, request, 120)
     first, today = found.rows[0], next(row for row in found.rows if row.requests is None)
     assert all(row.experiment.before == today.experiment.after for row in found.rows)
     assert first.memory <= 1.002 * today.memory
