@@ -101,3 +101,42 @@ def test_a_batch_that_every_device_computes_is_sharded_by_its_in_spec(tmp_path: 
     assert "+@jax.shard_map(mesh=mesh, in_specs=(P(), P('x')), out_specs=P(), check_vma=False)" in diff_of(
         report.program, found.proposal
     )
+
+
+RESHARDED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec as P, reshard
+mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Explicit,))
+WHOLE = P(None, None, None)
+
+def mixed(w, z):
+    scores = jax.nn.softmax(jnp.einsum("rqc,rkc->rqk", z @ w, z))
+    return jnp.einsum("rqk,rkc->rqc", scores, z)
+
+@jax.jit
+def step(w, z):
+    columns = jnp.swapaxes(reshard(z, WHOLE), 0, 1)
+    return z + reshard(jnp.swapaxes(mixed(w, columns), 0, 1), P("x", None, None))
+
+if __name__ == "__main__":
+    with jax.set_mesh(mesh):
+        z = jax.random.normal(jax.random.key(0), (64, 64, 32))
+        step(jnp.eye(32), jax.device_put(z, P("x", None, None)))
+"""
+
+
+def test_what_is_made_whole_by_types_is_given_to_another_dimension(tmp_path: Path) -> None:
+    """Without the reshard the types do not fit, so that leaving it out is no change."""
+    script = tmp_path / "script.py"
+    script.write_text(RESHARDED)
+    request = Request(f"{script}:step", probe="none", fingerprints=True)
+    report = verified(inspect(last_capture(request)), request, inspect)
+    (found,) = (each for each in report.findings if each.rule == "SS29")
+    fix = found.fixes[0]
+    assert (fix.title, fix.helps) == ("reshard z to P(None, 'x') instead of WHOLE", True)
+    assert fix.experiment is not None
+    before, after = fix.experiment.before, fix.experiment.after
+    assert before.flops is not None
+    assert after.flops is not None
+    assert after.flops * 4 <= before.flops * 1.01
+    assert fix.experiment.values == "equal"

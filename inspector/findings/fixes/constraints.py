@@ -19,7 +19,8 @@ from ...shardings.recorded import sharding_at
 from ...shardings.table import propagated
 from ..rule import MAX_ALTERNATIVES
 from .calls import call_at, imports, name_of
-from .edits import Edits, left_out, together, wrapped
+from .edits import Edits, axes_text, instead, left_out, together, wrapped
+from .specs import sharding_text, spelled, value_behind
 
 CONSTRAINTS = ("with_sharding_constraint", "with_logical_constraint", "reshard", "device_put")
 
@@ -36,6 +37,31 @@ def replicated_by(report: Report, shapes: Collection[tuple[int, ...] | None]) ->
             place = FindingPlace(value.name, value.source, value.stage, value.span)
             for fix in left_out(report.program, [value.source], CONSTRAINTS) if is_whole else ():
                 yield place, fix
+
+
+def resharded(
+    report: Report, shapes: Collection[tuple[int, ...] | None], axes: tuple[str, ...], parts: int
+) -> Iterator[Fix]:
+    """Each reshard that makes a value of these shapes whole, to each dimension that so many parts along axes divide.
+
+    Where types say how values are sharded, leaving it out rarely traces.
+    """
+    for value in report.shardings:
+        call = call_at(report.program, value.source, ("reshard",)) if value.role == "constraint" else None
+        is_whole = value.sharding is not None and not (*value.sharding.sharded, *value.sharding.manual)
+        if call is None or not is_whole or value.type.shape not in shapes or len(call[1].args) < 2:
+            continue
+        file, wanted = call[0], call[1].args[1]
+        spec = value_behind(report.program, file, wanted)
+        for dim in (number for number, size in enumerate(value.type.shape or ()) if size % parts == 0):
+            text = f"P({'None, ' * dim}{axes_text(axes)})"
+            if isinstance(spec, ast.Call) and name_of(spec.func) == "NamedSharding":
+                text = sharding_text(report.program, (file, wanted), text)
+            else:
+                text = spelled(report.program, file, text)
+            if text:
+                title = f"{ast.unparse(call[1].func)} {ast.unparse(call[1].args[0])} to {text}"
+                yield Fix(f"{title} instead of {ast.unparse(wanted)}", instead((file, wanted), text))
 
 
 def without_constraints(report: Report, collective: Collective) -> tuple[Fix, ...]:

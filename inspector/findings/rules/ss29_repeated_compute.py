@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from ...shardings.table import propagated
 from ...units import format_count, format_seconds
 from ..equations import flow_of, operands_over
 from ..fixes.calls import name_of, nodes_of, own_files
-from ..fixes.constraints import replicated_by
+from ..fixes.constraints import replicated_by, resharded
 from ..fixes.edits import axes_text, instead
 from ..fixes.specs import SPECS
 from ..rule import MAX_ALTERNATIVES, Rule, Saving, advice, finding
@@ -78,6 +78,7 @@ def _found(report: Report, axes: tuple[AxisRef, ...], products: list[_Product], 
         related=replicated,
         evidence=(*_listed(report, products), _amount(repeated, total, seconds)),
         fixes=(
+            *islice(_resharded(report, axes, shapes), MAX_ALTERNATIVES),
             *dict.fromkeys(replicated.values()),
             *islice(sharded_inputs(report, axes), MAX_ALTERNATIVES),
             *advice(
@@ -102,6 +103,12 @@ def _listed(report: Report, products: list[_Product]) -> Iterator[tuple[str, str
 def _amount(repeated: float, total: int, seconds: float | None) -> tuple[str, str]:
     at_peak = "" if seconds is None else f", {format_seconds(seconds)} at the peak rate"
     return "more than once", f"{format_count(int(repeated))} of {format_count(total)} FLOP on each device{at_peak}"
+
+
+def _resharded(report: Report, axes: tuple[AxisRef, ...], shapes: Collection[tuple[int, ...] | None]) -> Iterator[Fix]:
+    names, sizes = tuple(axis.name for axis in axes), [dict(mesh.axes) for mesh in report.meshes]
+    mesh = next((each for each in sizes if set(names) <= set(each)), None)
+    return iter(()) if mesh is None else resharded(report, shapes, names, math.prod(mesh[name] for name in names))
 
 
 def sharded_inputs(report: Report, axes: tuple[AxisRef, ...]) -> Iterator[Fix]:
@@ -178,7 +185,8 @@ y = x @ w  # w is P(): all devices along model compute the same""",
 y = x @ w""",
     check=check,
     saves="compute",
-    tries="the program without a constraint that requests an operand without the axis; the axis in an in_spec P()",
+    tries="the program without a constraint that requests an operand without the axis; a reshard over the axis; the"
+    " axis in an in_spec P()",
     threshold=MIN_REPEATED_FLOPS,
     threshold_is="floating-point operations that a device repeats per run",
     is_outcome=True,
