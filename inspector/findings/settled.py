@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..report import Experiment, Finding, Fix, Report
+from ..units import known_sum
 from .rule import rank
 from .rules import rule_of
 
@@ -95,7 +96,14 @@ def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:
         first = shown[place]
         if _says(first) == _says(each) or not (rule_of(each).is_observation or each.confidence == "proved"):
             places = dict.fromkeys((*first.related, each.place, *each.related))
-            shown[place] = replace(first, related=tuple(place for place in places if place != first.place))
+            shown[place] = replace(
+                first,
+                related=tuple(place for place in places if place != first.place),
+                expected=(
+                    known_sum((first.expected[0], each.expected[0])),
+                    known_sum((first.expected[1], each.expected[1])),
+                ),
+            )
             continue
         also = (ALSO, f"{each.rule}: {each.message}")
         shown[place] = replace(first, evidence=tuple(dict.fromkeys((*first.evidence, also))))

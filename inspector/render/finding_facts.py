@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..report import SEVERITIES, Experiment, Explanation, Finding, Fix, Report, Suppression, file_and_line
-from ..units import format_bytes, format_count, format_seconds, plural
+from ..units import format_bytes, format_count, format_seconds, known_sum, plural
 
 MAX_RELATED = 4
 """Other places of one finding that are shown."""
@@ -28,6 +28,32 @@ def notes_text(report: Report) -> str:
     words = [f"{plural(rules.total(), 'note')} ({listed})"] if rules else []
     words += [f"{len(report.suppressed)} suppressed"] if report.suppressed else []
     return ", ".join(words)
+
+
+LARGE_SHARE = 0.25
+"""Share of what a step sends from which a note is worth a line of the short report."""
+
+
+def largest_note(report: Report) -> str:
+    """The notes with one idea of most communication, if it is much: proved, and for a person to mend; else nothing.
+
+    Of a change that was tried and does not help nothing is said: there the communication is needed.
+    """
+    sent = known_sum(each.step_bytes for each in report.collectives) or 0
+    costs: dict[tuple[str, str], list[tuple[int, Finding]]] = {}
+    for each in report.findings:
+        is_open = each.severity == "info" and {fix.state for fix in each.fixes} == {"idea"}
+        if is_open and each.confidence == "proved" and each.expected[0]:
+            costs.setdefault((each.rule, each.fixes[0].title), []).append((each.expected[0], each))
+    alike = max(costs.values(), key=lambda found: sum(size for size, _ in found), default=[])
+    share = sum(size for size, _ in alike) / sent if sent else 0.0
+    if share < LARGE_SHARE:
+        return ""
+    (_, first), *more = sorted(alike, key=lambda each: -each[0])
+    places = f"{where(first)}{f' and {len(more)} more' if more else ''}"
+    return (
+        f"{first.rule} {places}, {min(share, 1.0):.0%} of what is sent: {first.message}; idea: {first.fixes[0].title}"
+    )
 
 
 def facts(found: Finding) -> list[tuple[str, str]]:

@@ -6,11 +6,16 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from shardscope.inspector.findings.settled import settled
 from shardscope.inspector.pipeline import suspected as inspect
+from shardscope.inspector.render.finding_facts import largest_note
 from shardscope.inspector.render.tables.findings import matters
-from shardscope.inspector.report import Report
+from shardscope.inspector.report import Edit, Finding, Fix, Report
 
 from tests.inspector.complete import kept
+from tests.inspector.tables import by_hand
+
+EDIT = Edit("train.py", 1, 0, 1, 0, "x")
 
 
 def report_of(name: str) -> Report:
@@ -42,3 +47,19 @@ def test_layers_fold_and_their_values_do_not() -> None:
 def test_gradients_of_two_arguments_at_one_line_are_two() -> None:
     said = [{found.message for found in row.value} for row in matters(report_of("wrong_gradients")).rows]  # type: ignore[attr-defined]
     assert all(len(messages) == 1 for messages in said)
+
+
+def test_a_large_part_that_only_a_person_can_mend_is_said() -> None:
+    """Equal ones count together; of what was tried, or is not proved, or is small, nothing is said."""
+    idea = (Fix("write it otherwise"),)
+    found = by_hand.finding(confidence="proved", fixes=idea, saved_bytes=8, rule="SS15")
+    report = by_hand.report(collectives=(by_hand.collective(wire_bytes=48),))
+
+    def said(*findings: Finding) -> str:
+        return largest_note(settled(replace(report, findings=findings)))
+
+    assert "33% of what is sent: Words.; idea: write it otherwise" in said(found, replace(found, message="Words."))
+    assert said(found) == ""
+    assert "50%" in said(replace(found, saved_bytes=24))
+    assert said(replace(found, saved_bytes=24, confidence="likely")) == ""
+    assert said(replace(found, saved_bytes=24, fixes=(replace(idea[0], edits=(EDIT,)),))) == ""

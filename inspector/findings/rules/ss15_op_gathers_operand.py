@@ -31,6 +31,9 @@ IDIOMS = {
 }
 """Code to write instead, by JAX's name of the operation."""
 
+MAX_LISTED = 4
+"""Gathers of one value that are named."""
+
 FFTS = frozenset(
     f"{kind}{dims}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for dims in ("", "2", "n")
 )
@@ -42,7 +45,7 @@ def check(report: Report) -> Iterator[Finding]:
 
     The positions that the compiler sorts beside the program's values are gathered with those.
     """
-    found: dict[tuple[object, object], dict[object, tuple[Collective, CollectiveCause]]] = {}
+    found: dict[tuple[object, object], dict[object, list[tuple[Collective, CollectiveCause]]]] = {}
     for collective, cause in moved_by_the_partitioner(report):
         if collective.kind != "all-gather":
             continue
@@ -54,24 +57,28 @@ def check(report: Report) -> Iterator[Finding]:
         if is_lookup and any(type.dtype[:1] in "iu" for type in moved):
             continue
         if crosses and is_whole and (known or cause.rule):
-            found.setdefault((cause.operation, cause.place), {}).setdefault(cause.moved, (collective, cause))
+            found.setdefault((cause.operation, cause.place), {}).setdefault(cause.moved, []).append((collective, cause))
     for gathers in (list(each.values()) for each in found.values()):
-        positions = [each for each in gathers if _is_positions(each[1])]
+        positions = [each for each in gathers if _is_positions(each[0][1])]
         named = [each for each in gathers if each not in positions]
-        for number, (collective, cause) in enumerate(named or positions):
-            yield _found(report, collective, cause, [each for each, _ in positions] if named and number == 0 else [])
+        beside = [collective for each in positions for collective, _ in each] if named else []
+        for number, alike in enumerate(named or positions):
+            yield _found(report, [each for each, _ in alike], alike[0][1], beside if number == 0 else [])
 
 
 def _is_positions(cause: CollectiveCause) -> bool:
     return cause.moved is not None and str(cause.moved.made_by) == "iota"
 
 
-def _found(report: Report, collective: Collective, cause: CollectiveCause, beside: Sequence[Collective]) -> Finding:
+def _found(
+    report: Report, alike: Sequence[Collective], cause: CollectiveCause, beside: Sequence[Collective]
+) -> Finding:
+    collective = alike[0]
     axes = collective.axes or ()
     gathers = [(target, jax) for target, jax, operations in _gathering() if cause.primitive in operations]
     evidence = [
         ("it is", f"{cause.moved}, sharded as {cause.before}"),
-        compiled_to(collective, f", {types_text(collective.result_types)}"),
+        *(compiled_to(each, f", {types_text(each.result_types)}") for each in alike[:MAX_LISTED]),
     ]
     if beside:
         evidence.append(("with it", f"positions of the elements: {', '.join(each.name for each in beside)}"))
@@ -90,7 +97,7 @@ def _found(report: Report, collective: Collective, cause: CollectiveCause, besid
         axes=axes,
         evidence=evidence,
         fixes=_fixes(report, cause),
-        saves=at_most(collective, *beside),
+        saves=at_most(*alike, *beside),
     )
 
 

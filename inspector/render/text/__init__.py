@@ -14,7 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from ...report import Finding, Report
-from ..finding_facts import notes_text
+from ..finding_facts import largest_note, notes_text
 from ..overview import attention, in_order, nothing_sent
 from ..renderers import SECTIONS
 from ..table import Table
@@ -146,4 +146,5 @@ def _state(report: Report, details: Collection[str]) -> RenderableType | None:
         lines.append(Text.assemble(("ok  ", "green"), data(order)))
     if "findings" not in details and (notes := notes_text(report)):
         lines.append(data(f"{notes}: --details findings", "dim"))
+        lines += [data(f"  {largest}", "dim")] if (largest := largest_note(report)) else []
     return Group(*lines) if lines else None
