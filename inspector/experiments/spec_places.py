@@ -6,12 +6,12 @@ import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 from ...parsers.python import expression_in
 from ..findings.fixes.calls import around, name_of, nodes_of, tree_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
-from ..findings.fixes.specs import SPECS, targets_of
+from ..findings.fixes.specs import CONSTRAINTS, SPECS, targets_of
 from ..ir.derived import derived
 from ..ir.program import Program, SourceFile
 from ..report import Edit
@@ -83,12 +83,12 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     """The places in the user's files that make the spec of an argument, with the other one.
 
     First those under a key, or a name, of the argument's path; then rules of tables. Else those that are spelled alike
-    together, as one array's spec is written where it is made and where it is taken; then all, then each by itself. Last
-    those whose entries have names.
+    together, as one array's spec is written where it is made and where it is taken, without those that constrain other
+    values; then all, then each by itself. Last those whose entries have names.
     """
     names, spec, now = asked(changes)
     wanted = entries_in(spec)
-    alike: dict[tuple[str, str], list[Edits]] = {}
+    alike: dict[tuple[bool, str, str], list[Edits]] = {}
     named: list[Edits] = []
     for file in user_files(program):
         helpers = spec_helpers(program, file)
@@ -105,18 +105,28 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
             if without_nones([ast.literal_eval(each) for each in node.args]) == now:
                 text = ", ".join(map(repr, wanted)) if wanted else ""
                 edits = instead((file, node), f"{ast.unparse(node.func)}({text})")
-                alike.setdefault((file, ast.unparse(node)), []).append(edits)
+                key = _is_constraint(program, (file, node)), file, ast.unparse(node)
+                alike.setdefault(key, []).append(edits)
                 named += [edits] * (not names.isdisjoint(keys.get(node, ())))
     if named:
         yield together(*named)
         yield from named
     yield from _in_tables(program, changes)
-    places = list(alike.values())
-    yield from (together(*each) for each in sorted(places, key=len, reverse=True) if len(each) > 1)
+    ordered = sorted(alike.items(), key=lambda each: (each[0][0], -len(each[1])))
+    places = [found for _, found in ordered]
+    for (constrains, *text), found in ordered:
+        if len(found) > 1 or (not constrains and (True, *text) in alike):
+            yield together(*found)
     if len(places) > 1:
         yield together(*(edits for each in places for edits in each))
     yield from (edits for each in places for edits in each)
     yield from _at_names(program, now, wanted)
+
+
+def _is_constraint(program: Program, placed: tuple[str, ast.expr]) -> bool:
+    """Return whether a spec is an argument of a constraint."""
+    outer = takewhile(lambda each: not isinstance(each, ast.stmt), around(program, placed))
+    return any(isinstance(each, ast.Call) and name_of(each.func) in CONSTRAINTS for each in outer)
 
 
 def asked(changes: Iterable[PricedChange]) -> tuple[set[str], str, list[object]]:

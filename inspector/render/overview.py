@@ -103,6 +103,14 @@ def _on_cpus_alone(report: Report) -> str:
     return f" ({format_bytes(known_sum(each.step_bytes for each in these))} for the CPU's {calls}{there})"
 
 
+def sent_elsewhere(report: Report) -> str:
+    """The bytes that are sent on another target, where those here are also of what only CPUs send."""
+    other = report.elsewhere
+    if other is None or not any(each.cpu_call for each in report.collectives):
+        return ""
+    return f"on {other.target} {format_bytes(other.cost.bytes)} sent per device per step"
+
+
 def nothing_sent(report: Report) -> str:
     """That there are no collectives, as far as that is known; empty where there are some."""
     if report.communication or report.uncounted or not report.capture.stages:

@@ -1,11 +1,13 @@
-"""Expressions that are followed through the user's names and functions."""
+"""Specs in the user's source: followed through names and functions, and those that an argument is placed with."""
 
 from __future__ import annotations
 
 import ast
 
 import pytest
-from shardscope.inspector.capture.model import Capture
+from shardscope.inspector.capture.model import Capture, Subject
+from shardscope.inspector.experiments.pricing import PricedChange
+from shardscope.inspector.experiments.spec_places import at_specs
 from shardscope.inspector.findings.fixes.specs import follow
 from shardscope.inspector.ir.program import Program
 from shardscope.parsers.source import Source
@@ -38,3 +40,20 @@ def test_where_a_path_leads(text: str, end: str) -> None:
     node = ast.parse(text, mode="eval").body
     found, _ = follow(program, "script.py", node, ["['w']"])
     assert ast.unparse(found) == end
+
+
+PLACED = b"""
+from jax.sharding import NamedSharding, PartitionSpec as P
+TABLE = {"cache": [NamedSharding(mesh, P("data"))] * 2}
+def step(cache, x):
+    return cache, jax.lax.with_sharding_constraint(x, NamedSharding(mesh, P("data")))
+"""
+
+
+def test_an_arguments_spec_is_changed_without_that_of_a_constraint_first() -> None:
+    """Then with it: the argument may be what is constrained."""
+    subject = Subject("step", "script.py", "cpu", "cpu", device_count=8)
+    program = Program(Capture(subject=subject, script_text=Source("script.py", PLACED)))
+    change = PricedChange("argument", "state[0]", "P(None, 'data')", "P('data')", spelled=True)
+    ways = [sorted(edit.line for edit in edits) for edits in at_specs(program, [change])]
+    assert ways == [[3], [3, 5], [3], [5]]

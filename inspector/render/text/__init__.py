@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ...report import Finding, Report
 from ..finding_facts import largest_note, notes_text
-from ..overview import attention, in_order, nothing_sent
+from ..overview import attention, in_order, nothing_sent, sent_elsewhere
 from ..renderers import SECTIONS
 from ..table import Table
 from ..tables import tables_in
@@ -93,7 +93,8 @@ def _is_short(report: Report, details: Collection[str]) -> bool:
 
 
 def _head(report: Report) -> RenderableType:
-    return Group(*subject_lines(report))
+    """What is known once the program is compiled: it may be printed then, and is printed once."""
+    return Group(*subject_lines(replace(report, elsewhere=None)))
 
 
 def _findings(report: Report, details: Collection[str], printed: frozenset[Hashable]) -> RenderableType | None:
@@ -144,6 +145,8 @@ def _state(report: Report, details: Collection[str]) -> RenderableType | None:
     lines = [text_of(cell) for cell in attention(report)]
     if order := in_order(report):
         lines.append(Text.assemble(("ok  ", "green"), data(order)))
+    if elsewhere := sent_elsewhere(report):
+        lines.append(data(elsewhere, "dim"))
     if "findings" not in details and (notes := notes_text(report)):
         lines.append(data(f"{notes}: --details findings", "dim"))
         lines += [data(f"  {largest}", "dim")] if (largest := largest_note(report)) else []
