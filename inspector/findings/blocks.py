@@ -24,12 +24,10 @@ from ..shardings.collective_causes import causes_of
 from .compiled import in_hlo, results_of
 from .equations import At, Flow, Use, axis_sizes, devices_along, is_constant, numbers_of, operands_over
 from .fixes.edits import Edits, together, without_calls
+from .fixes.in_specs import SLICES
 
 MAX_DIMENSIONS = 3
 """Dimensions along which a block is tried."""
-
-SLICES = ("dynamic_slice_in_dim", "dynamic_slice", "dynamic_index_in_dim")
-"""The functions that slice, where a user calls them."""
 
 IN_BLOCKS = ELEMENTWISE | Does.RESHAPE | Does.REPEAT | Does.REDUCE | Does.CONTRACT
 """Operations of which a block of the result may need no more than a block of the operand."""

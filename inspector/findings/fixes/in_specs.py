@@ -10,8 +10,11 @@ from ...report import Fix, SourcePosition
 from .calls import Call, around, call_at, name_of, nodes_of, own_files, shard_map_calls
 from .edits import Placed, axes_text, instead, together, without_calls
 
-SLICES = {"dynamic_slice_in_dim": 3, "dynamic_index_in_dim": 2}
-"""Functions that take a block of their first argument, and the position of the dimension among their arguments."""
+ALONG_ONE = {"dynamic_slice_in_dim": 3, "dynamic_index_in_dim": 2}
+"""Functions that slice along one dimension, and the position of that among their arguments."""
+
+SLICES = (*ALONG_ONE, "dynamic_slice")
+"""The functions that slice, where a user calls them."""
 
 
 def split_inputs(program: Program, places: Iterable[SourcePosition], axes: tuple[str, ...]) -> tuple[Fix, ...]:
@@ -20,7 +23,7 @@ def split_inputs(program: Program, places: Iterable[SourcePosition], axes: tuple
     Nothing where a slice is of anything but a parameter of the mapped function, or its spec is not written as `P()`.
     """
     places = tuple(dict.fromkeys(places))
-    calls = [call_at(program, place, SLICES) for place in places]
+    calls = [call_at(program, place, ALONG_ONE) for place in places]
     found = [None if call is None else _input_of(program, call) for call in calls]
     specs = {spec: dim for each in found if each is not None for spec, dim in (each,)}
     if None in found or not found or not axes:
@@ -30,7 +33,7 @@ def split_inputs(program: Program, places: Iterable[SourcePosition], axes: tuple
         for spec, dim in specs.items()
         if isinstance(spec[1], ast.Call)
     }
-    edits = together(*(instead(spec, text) for spec, text in texts.items()), without_calls(program, places, SLICES))
+    edits = together(*(instead(spec, text) for spec, text in texts.items()), without_calls(program, places, ALONG_ONE))
     names = ", ".join(dict.fromkeys(ast.unparse(call[1].args[0]) for call in calls if call is not None))
     title = f"take {names} as {', '.join(dict.fromkeys(texts.values()))} in the in_specs, without the slices"
     return (Fix(title, edits),) if edits else ()
@@ -44,7 +47,7 @@ def _input_of(program: Program, call: Call) -> tuple[Placed, int] | None:
     if function is None or not isinstance(given, ast.Name):
         return None
     parameters = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    dim = _number(node, SLICES[name_of(node.func)])
+    dim = _number(node, ALONG_ONE[name_of(node.func)])
     if given.id not in parameters or dim is None:
         return None
     for mapped_file, mapped in _maps_of(program, file, function):

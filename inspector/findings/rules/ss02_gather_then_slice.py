@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ...ir.jaxpr_text import EquationPlace
@@ -34,10 +34,11 @@ def check(report: Report) -> Iterator[Finding]:
                 yield from _written(report, flow, place, number, block)
     groups: dict[tuple[object, bool, tuple[Fix, ...]], list[UsedBlocks]] = {}
     used = list(gathers_in_blocks(report))
+    of_inputs = _of_inputs(report, used)
     for each in used:
         if (each.collective.source.file, each.collective.source.line) not in lines:
             text = OF_OTHERS if each.is_of_others else ADVICE
-            fixes = without_constraints(report, each.collective) or _of_inputs(report, each, used) or advice(text)
+            fixes = without_constraints(report, each.collective) or of_inputs.get(each.collective.name) or advice(text)
             groups.setdefault((each.collective.axes, each.is_of_others, fixes), []).append(each)
     for (_, _, fixes), group in groups.items():
         yield _compiled(report, group, fixes)
@@ -87,18 +88,20 @@ def _exchanged(report: Report, flow: Flow, place: EquationPlace, number: int, bl
     return without_slices(report, flow, block, f"{text},", rewritten(report.program, call, text))
 
 
-def _of_inputs(report: Report, one: UsedBlocks, used: Sequence[UsedBlocks]) -> tuple[Fix, ...]:
-    """The inputs of a shard_map that are taken whole to be sliced there, together, or those of one gather."""
-    axes = one.collective.axes or ()
-    if any(axis.sub is not None for axis in axes):
-        return ()
-    names = tuple(axis.name for axis in axes)
-    alike = [
-        each for each in used if each.collective.axes == axes and split_inputs(report.program, each.sources, names)
-    ]
-    if one not in alike:
-        return ()
-    return split_inputs(report.program, [source for each in alike for source in each.sources], names)
+def _of_inputs(report: Report, used: Iterable[UsedBlocks]) -> dict[str, tuple[Fix, ...]]:
+    """By names of gathers, the change of inputs that shard_maps take whole to slice them: of one axis all together."""
+    sliced: dict[tuple[str, ...], list[UsedBlocks]] = {}
+    for each in used:
+        axes = each.collective.axes or ()
+        names = tuple(axis.name for axis in axes if axis.sub is None)
+        if not each.is_of_others and len(names) == len(axes) and split_inputs(report.program, each.sources, names):
+            sliced.setdefault(names, []).append(each)
+    return {
+        each.collective.name: fixes
+        for names, alike in sliced.items()
+        for fixes in (split_inputs(report.program, [source for each in alike for source in each.sources], names),)
+        for each in alike
+    }
 
 
 def _compiled(report: Report, group: list[UsedBlocks], fixes: tuple[Fix, ...]) -> Finding:
