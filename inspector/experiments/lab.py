@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property
@@ -96,7 +96,7 @@ def tried(
         show(now())
     if search:
         found[:] = lab.without_repetitions(found)
-        report = replace(report, elsewhere=lab.elsewhere())
+        report = replace(lab.checked(found), elsewhere=lab.elsewhere())
     return now()
 
 
@@ -333,6 +333,25 @@ class Lab:
     def _nudged(self) -> Execution | None:
         self._tell("running the unchanged program with rounded arguments")
         return last_capture(replace(for_numbers(self._request, gentle=self._gentle), nudged=True)).execution
+
+    def checked(self, found: Iterable[Finding]) -> Report:
+        """The report, with the values that differ from those of one device, if a change of a request gave other ones.
+
+        Requests change none, unless a shard_map takes its shape from them: the compiler may be at fault.
+        """
+        capture, jaxpr = self._report.capture, self._report.program.jaxpr
+        is_doubtful = any(fix.state == "values differ" for each in found if each.rule == RULE for fix in each.fixes)
+        is_short = sum(capture.timings.values()) <= MAX_SECONDS
+        if not is_doubtful or not is_short or capture.execution is None or capture.reference is not None:
+            return self._report
+        if jaxpr is None or any(place.equation.shard_map is not None for place in jaxpr.equations):
+            return self._report
+        self._tell("comparing with a run on one device")
+        compared = last_capture(replace(self._request, probe="none", reference=True)).reference
+        if compared is None or not compared.differs:
+            return self._report
+        program = self._report.program.grown(replace(capture, reference=compared))
+        return replace(self._report, program=program)
 
     @cached_property
     def _gentle(self) -> bool:

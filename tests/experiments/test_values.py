@@ -13,10 +13,14 @@ import pytest
 from shardscope.inspector.capture.model import Execution, OutputSummary
 from shardscope.inspector.capture.spawn import Request, last_capture
 from shardscope.inspector.capture.worker.probes.live import Inputs, fingerprint, nudged
+from shardscope.inspector.experiments.lab import Lab
 from shardscope.inspector.experiments.values import compared
 from shardscope.inspector.findings.rules import suspect
-from shardscope.inspector.pipeline import suspected
-from shardscope.inspector.report import Edit, Fix, SourcePosition
+from shardscope.inspector.pipeline import inspect, suspected
+from shardscope.inspector.render.overview import attention
+from shardscope.inspector.render.table import plain_text
+from shardscope.inspector.report import Edit, Experiment, Fix, SourcePosition, State
+from shardscope.inspector.report.policy import EVERYTHING
 
 from tests.findings.trying import verified
 
@@ -99,3 +103,56 @@ def test_what_is_equal_for_numbers_that_are_all_alike_is_compared_for_others(tmp
     found = suspect("SS23", "shifted", place, "left out", [Fix("leave it out", (edit,))])
     (tried,) = verified(replace(report, findings=(found,)), request, suspected).findings
     assert [fix.state for fix in tried.fixes] == ["values differ"]
+
+
+TIED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((2, 2, 2), ("dp", "fsdp", "mp"), axis_types=(AxisType.Auto,) * 3)
+ns = lambda *s: NamedSharding(mesh, P(*s))
+
+def loss(table, tokens, targets, shard=lambda v, *s: jax.lax.with_sharding_constraint(v, ns(*s))):
+    x = shard(jnp.take(table, tokens, axis=0), ("dp", "fsdp"), None, None)
+    x = x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True))
+    logits = shard(x @ shard(table, "fsdp", "mp").T, ("dp", "fsdp"), None, "mp")
+    return -(jax.nn.log_softmax(logits) * jax.nn.one_hot(targets, 8192)).sum(-1).mean()
+
+step = jax.jit(lambda *arguments: loss(*arguments))
+
+if __name__ == "__main__":
+    table = jax.device_put(jax.random.normal(jax.random.key(0), (8192, 256)) / 16, ns("mp", "fsdp"))
+    tokens = jax.random.randint(jax.random.key(1), (8, 65), 0, 8192)
+    step(table, *(jax.device_put(each, ns(("dp", "fsdp"))) for each in (tokens[:, :-1], tokens[:, 1:])))
+"""
+
+
+def loss_of_tied() -> float:
+    table = np.asarray(jax.random.normal(jax.random.key(0), (8192, 256)), np.float64) / 16
+    tokens = np.asarray(jax.random.randint(jax.random.key(1), (8, 65), 0, 8192))
+    x = table[tokens[:, :-1]]
+    logits = x / np.sqrt((x**2).mean(-1, keepdims=True)) @ table.T
+    right = np.take_along_axis(logits, tokens[:, 1:, None], -1)[..., 0]
+    return float((np.log(np.exp(logits).sum(-1)) - right).mean())
+
+
+@pytest.mark.once
+def test_a_program_that_the_compiler_gets_wrong_is_not_taken_for_right(tmp_path: Path) -> None:
+    """XLA's partitioner moves a table between two axes and one of three, and loses a part of it."""
+    script = tmp_path / "script.py"
+    script.write_text(TIED)
+    request = Request(f"{script}:step", probe="none", fingerprints=True)
+    report = inspect(last_capture(request))
+    assert report.capture.execution is not None
+    found = report.capture.execution.outputs[0].mean
+    if found == pytest.approx(loss_of_tied(), rel=1e-6):
+        pytest.skip("this XLA computes it rightly")
+    place = SourcePosition.of_line(str(script), 1)
+    states: tuple[State, ...] = ("not helping", "values differ")
+    fixes = [Fix("as the table is placed", experiment=Experiment(state)) for state in states]
+    lab = Lab(report, request, EVERYTHING, 60, lambda what: None)
+    said = [
+        [text for text in map(plain_text, attention(lab.checked(found))) if "run on one device" in text]
+        for found in ([suspect("SS23", "table", place, "costs more", [fix])] for fix in fixes)
+    ]
+    assert [len(each) for each in said] == [0, 1]
+    assert said[1][0].startswith("1 of 1 value differs from a run on one device")
