@@ -114,8 +114,8 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     yield from _in_tables(program, changes)
     ordered = sorted(alike.items(), key=lambda each: (each[0][0], -len(each[1])))
     places = [found for _, found in ordered]
-    for (constrains, *text), found in ordered:
-        if len(found) > 1 or (not constrains and (True, *text) in alike):
+    for (constrains, file, spelling), found in ordered:
+        if len(found) > 1 or (not constrains and (True, file, spelling) in alike):
             yield together(*found)
     if len(places) > 1:
         yield together(*(edits for each in places for edits in each))
