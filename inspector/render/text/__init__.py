@@ -93,7 +93,7 @@ def _is_short(report: Report, details: Collection[str]) -> bool:
 
 
 def _head(report: Report) -> RenderableType:
-    """What is known once the program is compiled: it may be printed then, and is printed once."""
+    """The lines that are known once the program is compiled: they may be printed then, and are printed once."""
     return Group(*subject_lines(replace(report, elsewhere=None)))
 
 
