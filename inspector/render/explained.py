@@ -105,7 +105,7 @@ def _threshold(rule: Rule) -> str:
 
 
 def _trial(rule: Rule) -> str:
-    return "; otherwise ".join([rule.tries] * bool(rule.tries) + [f"none: {rule.by_hand}"] * bool(rule.by_hand))
+    return "; otherwise ".join(filter(None, (rule.tries, rule.by_hand and f"none: {rule.by_hand}")))
 
 
 def rules_text(rules: Iterable[Rule]) -> str:

@@ -35,9 +35,9 @@ LARGE_SHARE = 0.25
 
 
 def largest_note(report: Report) -> str:
-    """The notes with one idea of most communication, if it is much: proved, and for a person to mend; else nothing.
+    """The proved notes with one idea that cost the most communication, if that is much; empty otherwise.
 
-    Of a change that was tried and does not help nothing is said: there the communication is needed.
+    Notes of which a change was tried are left out: where it does not help, the communication is needed.
     """
     sent = known_sum(each.step_bytes for each in report.collectives) or 0
     costs: dict[tuple[str, str], list[tuple[int, Finding]]] = {}

@@ -16,10 +16,10 @@ from shardscope.inspector.capture.worker.probes.live import Inputs, fingerprint,
 from shardscope.inspector.experiments.lab import Lab
 from shardscope.inspector.experiments.values import compared
 from shardscope.inspector.findings.rules import suspect
-from shardscope.inspector.pipeline import inspect, suspected
+from shardscope.inspector.pipeline import suspected
 from shardscope.inspector.render.overview import attention
 from shardscope.inspector.render.table import plain_text
-from shardscope.inspector.report import Edit, Experiment, Fix, SourcePosition, State
+from shardscope.inspector.report import Edit, Experiment, Fix, Report, SourcePosition, State
 from shardscope.inspector.report.policy import EVERYTHING
 
 from tests.findings.trying import verified
@@ -72,6 +72,16 @@ def test_rounding_is_told_from_another_result(dtype: str) -> None:
     assert compared(before, run(1, 1.0, weights, x[:8]), nudged=lambda: moved).values == "differ"
 
 
+def report_of(tmp_path: Path, text: str) -> tuple[Report, Request, Execution]:
+    """The report of a script's step, what was requested, and what its run gave."""
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    request = Request(f"{script}:step", probe="none", fingerprints=True)
+    report = suspected(last_capture(request))
+    assert report.capture.execution is not None
+    return report, request, report.capture.execution
+
+
 SHIFTED = """
 import jax, jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -91,15 +101,12 @@ if __name__ == "__main__":
 
 @pytest.mark.once
 def test_what_is_equal_for_numbers_that_are_all_alike_is_compared_for_others(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SHIFTED)
-    request = Request(f"{script}:step", probe="none", fingerprints=True)
-    report = suspected(last_capture(request))
-    assert report.capture.execution is not None
-    assert report.capture.execution.uniform_inputs
+    report, request, run = report_of(tmp_path, SHIFTED)
+    assert run.uniform_inputs
+    assert report.script is not None
     line = next(number for number, text in enumerate(SHIFTED.splitlines(), 1) if "ppermute" in text)
-    edit = Edit(str(script), line, 0, line + 1, 0, "")
-    place = SourcePosition.of_line(str(script), line)
+    edit = Edit(report.script, line, 0, line + 1, 0, "")
+    place = SourcePosition.of_line(report.script, line)
     found = suspect("SS23", "shifted", place, "left out", [Fix("leave it out", (edit,))])
     (tried,) = verified(replace(report, findings=(found,)), request, suspected).findings
     assert [fix.state for fix in tried.fixes] == ["values differ"]
@@ -111,13 +118,15 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 mesh = jax.make_mesh((2, 2, 2), ("dp", "fsdp", "mp"), axis_types=(AxisType.Auto,) * 3)
 ns = lambda *s: NamedSharding(mesh, P(*s))
 
-def loss(table, tokens, targets, shard=lambda v, *s: jax.lax.with_sharding_constraint(v, ns(*s))):
+def shard(value, *spec):
+    return jax.lax.with_sharding_constraint(value, ns(*spec))
+
+@jax.jit
+def step(table, tokens, targets):
     x = shard(jnp.take(table, tokens, axis=0), ("dp", "fsdp"), None, None)
     x = x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True))
     logits = shard(x @ shard(table, "fsdp", "mp").T, ("dp", "fsdp"), None, "mp")
     return -(jax.nn.log_softmax(logits) * jax.nn.one_hot(targets, 8192)).sum(-1).mean()
-
-step = jax.jit(lambda *arguments: loss(*arguments))
 
 if __name__ == "__main__":
     table = jax.device_put(jax.random.normal(jax.random.key(0), (8192, 256)) / 16, ns("mp", "fsdp"))
@@ -138,15 +147,10 @@ def loss_of_tied() -> float:
 @pytest.mark.once
 def test_a_program_that_the_compiler_gets_wrong_is_not_taken_for_right(tmp_path: Path) -> None:
     """XLA's partitioner moves a table between two axes and one of three, and loses a part of it."""
-    script = tmp_path / "script.py"
-    script.write_text(TIED)
-    request = Request(f"{script}:step", probe="none", fingerprints=True)
-    report = inspect(last_capture(request))
-    assert report.capture.execution is not None
-    found = report.capture.execution.outputs[0].mean
-    if found == pytest.approx(loss_of_tied(), rel=1e-6):
+    report, request, run = report_of(tmp_path, TIED)
+    if run.outputs[0].mean == pytest.approx(loss_of_tied(), rel=1e-6):
         pytest.skip("this XLA computes it rightly")
-    place = SourcePosition.of_line(str(script), 1)
+    place = SourcePosition.of_line(str(report.script), 1)
     states: tuple[State, ...] = ("not helping", "values differ")
     fixes = [Fix("as the table is placed", experiment=Experiment(state)) for state in states]
     lab = Lab(report, request, EVERYTHING, 60, lambda what: None)

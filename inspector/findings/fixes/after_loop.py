@@ -42,8 +42,9 @@ def like_it(program: Program, reduction: Call) -> list[Call]:
     """A reduction in a function, and the others there of other operands."""
     file, call = reduction
     body = next((each for each in around(program, reduction) if isinstance(each, ast.FunctionDef)), call)
-    others = [each for each in ast.walk(body) if isinstance(each, ast.Call) and each is not call]
-    return [reduction, *((file, each) for each in others if _without_operand(each) == _without_operand(call))]
+    others = (each for each in ast.walk(body) if isinstance(each, ast.Call) and each is not call)
+    wanted = _without_operand(call)
+    return [reduction, *((file, each) for each in others if _without_operand(each) == wanted)]
 
 
 def _without_operand(call: ast.Call) -> list[str]:

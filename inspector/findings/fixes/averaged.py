@@ -11,7 +11,7 @@ from ...ir.array_sharding import ArraySharding
 from ...ir.program import Program
 from ...report import Edit, Fix, Report, SourcePosition
 from ...report.position import own_frames
-from .calls import Call, around, binds, name_of, nodes_of, of_lax
+from .calls import Call, around, binds, calls_on, name_of, of_lax
 from .edits import Edits, axes_text, instead
 from .gradients import gradient_maker
 from .specs import mesh_text, spelled, tree_text
@@ -28,10 +28,9 @@ def averaged_once(report: Report, place: SourcePosition, axes: Sequence[AxisRef]
     names = tuple(dict.fromkeys(axis.name for axis in axes))
     found: dict[str, Fix] = {}
     for frame in reversed(own_frames(place.stack)) if names else ():
-        for node in nodes_of(report.program, frame.file):
-            if isinstance(node, ast.Call) and node.lineno == frame.line:
-                fix = _averaged(report, (frame.file, node), names)
-                found |= {} if fix is None else {fix.title: fix}
+        for node in calls_on(report.program, frame.file, frame.line):
+            fix = _averaged(report, (frame.file, node), names)
+            found |= {} if fix is None else {fix.title: fix}
     return tuple(found.values())
 
 

@@ -26,14 +26,17 @@ Body = ast.FunctionDef | ast.Lambda
 def call_at(program: Program, place: SourcePosition, functions: Collection[str]) -> Call | None:
     """The innermost call of one of these functions, by its last name, at a place; None where there is not just one."""
     for frame in own_frames(place.stack):
-        source = program.file(frame.file)
-        here = (
-            [call for call in _calls(source).get(frame.line, ()) if name_of(call.func) in functions] if source else []
-        )
+        here = [call for call in calls_on(program, frame.file, frame.line) if name_of(call.func) in functions]
         exact = [call for call in here if call.col_offset == frame.column]
         if len(exact or here) == 1:
             return frame.file, (exact or here)[0]
     return None
+
+
+def calls_on(program: Program, file: str, line: int) -> list[ast.Call]:
+    """The calls that begin on a line of a file."""
+    source = program.file(file)
+    return [] if source is None else _calls(source).get(line, [])
 
 
 def operand_text(call: Call | None, otherwise: str) -> str:

@@ -12,7 +12,16 @@ from ....parsers.sharding_syntax import gspmd
 from ...catalog.spellings import SDY_REQUESTS
 from ...ir.array_sharding import ArraySharding
 from ...ir.sharding_spellings import from_gspmd
-from ...report import Collective, CollectiveCause, ConstraintOrigin, FindingPlace, Fix, Report, SourcePosition
+from ...report import (
+    Collective,
+    CollectiveCause,
+    ConstraintOrigin,
+    FindingPlace,
+    Fix,
+    Report,
+    ShardedValue,
+    SourcePosition,
+)
 from ...shardings.collective_causes import causes_of
 from ...shardings.explained import why_axes, wording_of
 from ...shardings.recorded import sharding_at
@@ -30,13 +39,20 @@ MAX_FOLLOWED = 100
 
 def replicated_by(report: Report, shapes: Collection[tuple[int, ...] | None]) -> Iterator[tuple[FindingPlace, Fix]]:
     """Constraints that make values of these shapes whole on each device, each with the fix of leaving it out."""
+    for value in _made_whole(report, shapes):
+        place = FindingPlace(value.name, value.source, value.stage, value.span)
+        for fix in left_out(report.program, [value.source], CONSTRAINTS):
+            yield place, fix
+
+
+def _made_whole(report: Report, shapes: Collection[tuple[int, ...] | None]) -> Iterator[ShardedValue]:
+    """The constrained values of these shapes that each device has whole."""
     for value in report.shardings:
         sharding = value.sharding
-        if value.role == "constraint" and sharding is not None and value.type.shape in shapes:
-            is_whole = not (*sharding.sharded, *sharding.unreduced, *sharding.manual)
-            place = FindingPlace(value.name, value.source, value.stage, value.span)
-            for fix in left_out(report.program, [value.source], CONSTRAINTS) if is_whole else ():
-                yield place, fix
+        if value.role != "constraint" or sharding is None or value.type.shape not in shapes:
+            continue
+        if not (*sharding.sharded, *sharding.unreduced, *sharding.manual):
+            yield value
 
 
 def resharded(
@@ -46,10 +62,9 @@ def resharded(
 
     Where types say how values are sharded, leaving it out rarely traces.
     """
-    for value in report.shardings:
-        call = call_at(report.program, value.source, ("reshard",)) if value.role == "constraint" else None
-        is_whole = value.sharding is not None and not (*value.sharding.sharded, *value.sharding.manual)
-        if call is None or not is_whole or value.type.shape not in shapes or len(call[1].args) < 2:
+    for value in _made_whole(report, shapes):
+        call = call_at(report.program, value.source, ("reshard",))
+        if call is None or len(call[1].args) < 2:
             continue
         file, wanted = call[0], call[1].args[1]
         spec = value_behind(report.program, file, wanted)

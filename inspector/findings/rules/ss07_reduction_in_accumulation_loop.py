@@ -90,9 +90,9 @@ def _after_the_loop(report: Report, collective: Collective) -> tuple[Fix, ...]:
             Fix(f"make {name} varying over {over} before the loop: its gradient is then summed once, after it", edits)
             for name, edits in own_operands(program, collective.source, over)
         )
-    if collective.origin not in ("user", "autodiff"):
+    if collective.origin != "user":
         return averaged_once(report, collective.source, collective.axes or ())
-    call = call_at(program, collective.source, ("psum", "pmean")) if collective.origin == "user" else None
+    call = call_at(program, collective.source, ("psum", "pmean"))
     if call is None:
         return ()
     fixes = []

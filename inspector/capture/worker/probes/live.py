@@ -161,7 +161,9 @@ def run(
         left = max(left - leaf.size, 0)
     described = tuple(map(_argument, inputs.leaves)) if on_devices else ()
     found = Execution(tuple(summaries), tuple(times), inputs.seeded, given, described)
-    return [leaf for _, leaf in leaves_out], replace(found, uniform_inputs=any(map(_is_uniform, inputs.leaves)))
+    return [leaf for _, leaf in leaves_out], replace(
+        found, uniform_inputs=closely and any(map(_is_uniform, inputs.leaves))
+    )
 
 
 def once(compiled: Any, inputs: Inputs) -> tuple[Any, float]:
