@@ -24,6 +24,9 @@ MOST = 0.5
 MUCH = 0.25
 """Share of the bytes over such an axis from which sums of activations say that the batch does not keep it."""
 
+INDICES = ("i32", "i64", "u32", "u64", "bool")
+"""Types of whole numbers in which no weights are stored."""
+
 OF_DATA_PARALLELISM = ("weight gathers", "gradient sync", "averages", "reductions", "scalar reductions")
 
 
@@ -55,19 +58,21 @@ def argument_kinds(
 ) -> Iterator[tuple[Kind, ShardedValue, ShardedValue | None]]:
     """Each argument with what it is: a parameter, a part of an optimizer's state and of which parameter, or data.
 
-    Where nothing is trained, trees hold parameters, but for those that are returned, as a cache; arrays by themselves
-    are data.
+    Where nothing is trained, trees hold parameters, but for batches and those that are returned, as a cache; arrays by
+    themselves are data.
     """
     trained, trains = weights_of(program), context_of(program).differentiated
     returned = {jax_type(value.type) for value in program.capture.outputs}
     held = {value.path.removeprefix(UPDATED) for value in program.capture.outputs if value.path.startswith(UPDATED)}
     frozen = _frozen([each for each in arguments if each.name not in trained | held])
+    batches = set() if trains else _batches(arguments)
     known: dict[tuple[object, ...], tuple[int, ShardedValue]] = {}
     paths = {each.name: keys_of_name(each.name)[1:] for each in arguments}
     for each in sorted(arguments, key=lambda each: place_of_parameters(each.name)):
         steps = paths[each.name]
         if not trains:
-            yield "parameters" if steps and each.type not in returned else "data", each, None
+            is_weight = steps and each.type not in returned and each.name not in batches
+            yield "parameters" if is_weight else "data", each, None
             continue
         if each.name not in trained | held:
             yield "parameters" if each.name in frozen else "data", each, None
@@ -79,11 +84,15 @@ def argument_kinds(
         yield ("parameters", each, None) if parameter is None else ("optimizer state", each, parameter[1])
 
 
+def _batches(arguments: Sequence[ShardedValue]) -> set[str]:
+    """The arguments in trees of which all have one first dimension, and some are indices, as labels."""
+    alike = (tree for tree in _trees(arguments).values() if len({(each.type.shape or ())[:1] for each in tree}) == 1)
+    return {each.name for tree in alike if _has_indices(tree) for each in tree}
+
+
 def _frozen(arguments: Sequence[ShardedValue]) -> set[str]:
-    """The arguments in trees whose matrices have different first dimensions: no batch has that."""
-    trees: dict[str, list[ShardedValue]] = {}
-    for each in arguments:
-        trees.setdefault(Leaf(each.name, "").root, []).append(each)
+    """The arguments in trees without indices whose matrices have different first dimensions: no batch has that."""
+    trees = _trees(arguments)
     sizes = {
         root: {
             shape[0]
@@ -92,7 +101,20 @@ def _frozen(arguments: Sequence[ShardedValue]) -> set[str]:
         }
         for root, tree in trees.items()
     }
-    return {each.name for root, tree in trees.items() if len(sizes[root]) > 1 for each in tree}
+    frozen = (tree for root, tree in trees.items() if len(sizes[root]) > 1 and not _has_indices(tree))
+    return {each.name for tree in frozen for each in tree}
+
+
+def _has_indices(tree: Sequence[ShardedValue]) -> bool:
+    """Return whether a tree has arrays of labels, actions, keys or flags, which no parameter is."""
+    return any(each.type.shape and each.type.dtype in INDICES for each in tree)
+
+
+def _trees(arguments: Sequence[ShardedValue]) -> dict[str, list[ShardedValue]]:
+    trees: dict[str, list[ShardedValue]] = {}
+    for each in arguments:
+        trees.setdefault(Leaf(each.name, "").root, []).append(each)
+    return trees
 
 
 def _use(
