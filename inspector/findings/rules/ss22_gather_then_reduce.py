@@ -11,8 +11,27 @@ from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Collective, Finding, Fix, Report
 from ..compiled import GATHERS, at_most, certainty, compiled_as, compiled_to, is_compiled
-from ..equations import At, Flow, Use, axis_sizes, devices_along, equations_of, is_alone, numbers_of, operands_over
-from ..fixes.calls import call_at, call_to_leave_out, name_of, of_lax, operand_text
+from ..equations import (
+    At,
+    Flow,
+    Use,
+    axis_sizes,
+    devices_along,
+    equations_of,
+    flow_of,
+    is_alone,
+    numbers_of,
+    operands_over,
+)
+from ..fixes.calls import (
+    call_at,
+    call_to_leave_out,
+    function_around,
+    name_of,
+    of_lax,
+    operand_text,
+    returned_by,
+)
 from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call, without_calls, wrapped
 from ..rule import Rule, finding
 
@@ -23,11 +42,25 @@ TOTALS = ("sum", "max", "min", "amax", "amin", "mean")
 """The functions that reduce, where a user calls them."""
 
 
+DIMENSION = "all_gather_dimension"
+"""The parameter of a gather that has its dimension."""
+
+BY_ROWS = ~(Does.SEND | Does.SUM)
+"""What may be done with the rows of a gathered value before they are reduced: a trial says if it was by rows."""
+
+
 def check(report: Report) -> Iterator[Finding]:
-    """Each all_gather whose result is only ever reduced over the gathered dimension."""
+    """Each all_gather whose result is only ever reduced over the gathered dimension, and all of a function that are."""
+    together: dict[tuple[int, tuple[str, ...]], list[EquationPlace]] = {}
     for flow, place in equations_of(report, GATHERS):
-        for number in range(len(place.equation.outputs)):
-            yield from _checked(report, flow, place, number)
+        found = [
+            each for number in range(len(place.equation.outputs)) for each in _checked(report, flow, place, number)
+        ]
+        yield from found
+        if not found and place.equation.axes and dict(place.equation.params).get("tiled") == "True":
+            together.setdefault((place.jaxpr, place.equation.axes), []).append(place)
+    for (_, axes), places in together.items():
+        yield from _checked_together(report, axes, places)
 
 
 def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> Iterator[Finding]:
@@ -43,7 +76,7 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
     )
     if not reach.is_all or parts == 1 or len({use.place.equation.primitive for use in reach.ends}) != 1:
         return
-    (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
+    (gathered,) = numbers_of(equation, DIMENSION)[:1] or (0,)
     whole = equation.outputs[number].type.array.shape or ()
     if not all(_reduces(flow, use, whole[gathered : gathered + 1], axes) for use in reach.ends):
         return
@@ -54,11 +87,85 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
         yield _found(report, flow, place, number, reductions, compiled, fix)
 
 
+def _checked_together(report: Report, axes: tuple[str, ...], places: list[EquationPlace]) -> Iterator[Finding]:
+    """The gathers of one function over the same axes, if all that is made of their rows is reduced to totals."""
+    flow, first = flow_of(report), places[0].equation
+    parts = None if flow is None else devices_along(axes, axis_sizes(report, flow, places[0]))
+    (gathered,) = numbers_of(first, DIMENSION)[:1] or (0,)
+    rows = (first.outputs[0].type.array.shape or ())[gathered : gathered + 1]
+    if flow is None or parts in (None, 1) or not rows:
+        return
+    starts = [At(place.jaxpr, each.name) for place in places for each in place.equation.outputs]
+    reach = forward(
+        flow, starts, BY_ROWS, keeps=lambda use: all(_shape(flow, at).count(rows[0]) == 1 for at in flow.after(use))
+    )
+    if not reach.is_all or not all(_reduces(flow, use, rows, axes) for use in reach.ends):
+        return
+    compiled = [
+        compiled_as(report, flow, place, "all-gather", each.type.array)
+        for place in places
+        for each in place.equation.outputs
+    ]
+    if is_compiled(report) and not any(compiled):
+        return
+    reductions = tuple(dict.fromkeys(use.place for use in reach.ends))
+    yield finding(
+        RULE,
+        flow.place(places[0]),
+        f"{rows[0]} rows are gathered over {', '.join(axes)}, and all that is made of them is reduced over them:"
+        " each device can reduce its own",
+        confidence="likely",
+        axes=axes,
+        related=map(flow.place, (*places[1:], *reductions)),
+        evidence=(
+            ("reduced by", ", ".join(flow.place(each).what for each in reductions)),
+            *map(compiled_to, filter(None, compiled)),
+        ),
+        fixes=tuple(_of_own_rows(report, flow, axes, places, reductions)),
+        saves=at_most(*compiled),
+    )
+
+
+def _of_own_rows(
+    report: Report,
+    flow: Flow,
+    axes: tuple[str, ...],
+    gathers: list[EquationPlace],
+    reductions: tuple[EquationPlace, ...],
+) -> Iterator[Fix]:
+    """No gather, and a collective of each total; or a mean of all that the function returns."""
+    program, along = report.program, axes_text(axes)
+    calls = {call_to_leave_out(program, flow.source(each), GATHERS): None for each in gathers}
+    own = together(*(without_call(program, call) for call in calls))
+    totals = {call_at(program, flow.source(each), TOTALS): each.equation.primitive for each in reductions}
+    around = {
+        call: "pmean" if name_of(call[1].func) == "mean" else INSTEAD[primitive]
+        for call, primitive in totals.items()
+        if call is not None
+    }
+    names = ", ".join(operand_text(call, "it") for call in calls)
+    if len(around) == len(totals):
+        edits = (wrapped(call, f"{of_lax(program, call, name)}(", f", {along})") for call, name in around.items())
+        kinds = " and ".join(dict.fromkeys(around.values()))
+        yield Fix(f"leave out the gathers of {names}, and {kinds} each total over {along}", together(own, *edits))
+    call = next(iter(calls))
+    function = None if call is None else function_around(program, call[0], call[1].lineno)
+    if call is not None and function is not None:
+        mean = of_lax(program, call, "pmean")
+        edits = (wrapped((call[0], value), f"{mean}(", f", {along})") for value in returned_by(function[1]))
+        yield Fix(f"leave out the gathers of {names}, and average what {function[0]} returns", together(own, *edits))
+
+
+def _shape(flow: Flow, value: At) -> tuple[int, ...]:
+    type = flow.type_of(value)
+    return (type.array.shape if type else None) or ()
+
+
 def _reduces(flow: Flow, use: Use, size: tuple[int, ...], axes: tuple[str, ...]) -> bool:
     """Return whether a use reduces a dimension of this size, in the same way on all devices along the axes."""
     equation = use.place.equation
-    type, operands = flow.type_of(At(use.place.jaxpr, equation.inputs[0], use.calls)), operands_over(flow, use.place)
-    shape = (type.array.shape if type else None) or ()
+    shape = _shape(flow, At(use.place.jaxpr, equation.inputs[0], use.calls))
+    operands = operands_over(flow, use.place)
     if equation.primitive not in INSTEAD or not operands or {held.axis for held in operands[0]} & set(axes):
         return False
     return any(shape[dim : dim + 1] == size for dim in numbers_of(equation, "axes"))
@@ -113,7 +220,7 @@ def _fix(
     if True in means:
         collective = "pmean"
     is_tiled = dict(equation.params).get("tiled") == "True"
-    (gathered,) = numbers_of(equation, "all_gather_dimension")[:1] or (0,)
+    (gathered,) = numbers_of(equation, DIMENSION)[:1] or (0,)
     if None in calls or len(means) > 1:
         return Fix(f"{INSTEAD[reductions[0].equation.primitive]} each device's own part of it instead of gathering it")
     alone = all(numbers_of(each.equation, "axes") == (gathered,) for each in reductions) and not any(
@@ -143,7 +250,8 @@ RULE = Rule(
     why="Every device receives all blocks to compute what a psum of per-device sums gives with a fraction of the"
     " bytes and of the work.",
     proof="All uses of the gathered value are followed: each ends in a reduction over the gathered dimension, with the"
-    " same values on all devices. `proved` if the compiled program has the all-gather too.",
+    " same values on all devices. `proved` if the compiled program has the all-gather too; `likely` where what is done"
+    " with the rows in between is not elementwise, as an argmax of each: a trial says whether it is done row by row.",
     faulty='jnp.sum(lax.all_gather(x, "x", tiled=True), axis=0)',
     repaired='lax.psum(jnp.sum(x, axis=0), "x")',
     check=check,

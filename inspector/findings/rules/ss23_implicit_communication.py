@@ -13,6 +13,7 @@ from ..blocks import gathers_in_blocks
 from ..compiled import inserted_collectives, place_in_hlo
 from ..fixes.batched import vmapped_lookups
 from ..fixes.edits import together
+from ..fixes.stacked import row_by_row
 from ..rule import Rule, alternatives, finding
 from ..suppressions import Comments
 from .ss14_ping_pong_reshard import exchanged_twice
@@ -23,6 +24,9 @@ DOES: dict[Effect, str] = {
     "move": "works across a sharded dimension",
     "own": "is partitioned otherwise than by a Shardy rule",
 }
+
+JOINS = ("concatenate", "split", "slice")
+"""The operations that join batches, and that split them again."""
 
 MAX_OPERATIONS = 6
 """Operations that are listed."""
@@ -57,9 +61,16 @@ def check(report: Report) -> Iterator[Finding]:
         apart = report.lists_implicit or is_suppressed
         key = (collective.kind, collective.axes, (place.file, place.line) if apart else None)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
-    fixes = _fixes(report, (cause for group in groups.values() for _, cause in group if cause is not None))
+    causes = [cause for group in groups.values() for _, cause in group if cause is not None]
+    fixes = _fixes(report, causes)
+    rows = tuple(dict.fromkeys(row_by_row(report.program, (each.place for each in causes if _is_joined(each)))))
     for group in sorted(groups.values(), key=lambda group: -sum(map(_size, group))):
-        yield _found(sorted(group, key=_size, reverse=True), fixes)
+        yield _found(sorted(group, key=_size, reverse=True), fixes, rows)
+
+
+def _is_joined(cause: CollectiveCause) -> bool:
+    """Return whether it is there for batches that are joined, or split again, along a sharded dimension."""
+    return cause.primitive in JOINS and cause.moved is not None and cause.moved.dim == 0
 
 
 def _size(inserted: Inserted) -> int:
@@ -72,7 +83,7 @@ def _explicit_axes(report: Report) -> set[str]:
     return {name for name, type in types if type == "explicit"} - {name for name, type in types if type == "auto"}
 
 
-def _found(group: list[Inserted], lookups: tuple[Fix, ...]) -> Finding:
+def _found(group: list[Inserted], lookups: tuple[Fix, ...], rows: tuple[Fix, ...]) -> Finding:
     first, cause = group[0]
     known = dict.fromkeys(each for _, each in group if each is not None)
     total = known_sum(each.step_bytes for each, _ in group)
@@ -93,7 +104,10 @@ def _found(group: list[Inserted], lookups: tuple[Fix, ...]) -> Finding:
         )
         or (("operation", "not known"),),
         related=[place_in_hlo(each) for each, _ in group[1:] if each.source.frame != first.source.frame],
-        fixes=lookups if any(each.is_lookup for each in known) else (),
+        fixes=(
+            *(lookups if any(each.is_lookup for each in known) else ()),
+            *(rows if any(map(_is_joined, known)) else ()),
+        ),
     )
 
 
@@ -128,7 +142,8 @@ RULE = Rule(
     repaired='lax.psum(jnp.sum(x, axis=0), "x") / rows  # in a shard_map over "x": it is written',
     check=check,
     fails_strict=True,
-    tries="lookups by vmap; other specs of arguments, results and constraints, and the program without a constraint,"
+    tries="lookups by vmap; the rows of joined batches in turn; other specs of arguments, results and constraints,"
+    " and the program without a constraint,"
     " the cheapest first by Shardy's own passes; one call of a function that communicates instead"
     " of two. If a change saves communication and keeps the numbers, it is a finding"
     " of its own",

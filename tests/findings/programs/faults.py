@@ -134,6 +134,26 @@ def stacked_and_maximized(a):
     return a * jnp.max(lax.all_gather(a, "x").astype(jnp.bfloat16), axis=0)
 
 
+@programs.found_by("SS22")
+@rows
+def gathered_for_an_accuracy(a):
+    whole, labels = (lax.all_gather(each, "x", tiled=True) for each in (jnp.cos(a), jnp.int32(a[:, 0])))
+    return a * jnp.mean(jnp.argmax(whole, axis=-1) == labels)
+
+
+@programs.found_by()
+@rows
+def smallest_of_all(a):
+    return a * jnp.sum(jnp.sort(lax.all_gather(a[:, 0], "x", tiled=True))[:2])
+
+
+@programs.found_by()
+@rows
+def similar_among_all(a):
+    whole = lax.all_gather(jnp.cos(a), "x", tiled=True)
+    return a * jnp.mean(jax.nn.softmax(whole @ whole.T))
+
+
 @programs.found_by()
 @rows
 def summed_and_shared(a):
