@@ -48,10 +48,7 @@ def moved(report: Report) -> Iterator[Finding]:
             wanted = sorted(ways, key=lambda each: not isinstance(each, ast.Subscript))[:MAX_WAYS]
             lines = [node.lineno] if is_sent else [each.lineno for each in wanted]
             size = max((sent[os.path.normpath(file), line] for line in lines), default=0)
-            fixes = [
-                Fix(f"{ast.unparse(call.func)} behind {_short(each)} (line {each.lineno})", _edits(file, call, each))
-                for each in wanted
-            ]
+            fixes = [Fix(_title(call, each), _edits(file, call, each)) for each in wanted]
             if size and fixes:
                 what = "sent before it is made smaller" if is_sent else "made larger before it is sent"
                 message = f"{ast.unparse(call.args[0])} may be {what}"
@@ -90,10 +87,12 @@ def _is_sent(expression: ast.expr) -> bool:
     return isinstance(expression, ast.Call) and name_of(expression.func) in SENDS
 
 
-def _short(expression: ast.expr) -> str:
-    if isinstance(expression, ast.Subscript):
-        return ast.unparse(expression)
-    return f"{name_of(expression.func)}(…)" if isinstance(expression, ast.Call) else "what is made of it"
+def _title(call: ast.Call, expression: ast.expr) -> str:
+    made = f"{name_of(expression.func)}(…)" if isinstance(expression, ast.Call) else "what is made of it"
+    what = ast.unparse(expression) if isinstance(expression, ast.Subscript) else made
+    if name_of(call.func) in CONSTRAINTS:
+        return f"constrain {what} on line {expression.lineno} instead of {ast.unparse(call.args[0])}"
+    return f"{ast.unparse(call.func)} behind {what} (line {expression.lineno})"
 
 
 def _edits(file: str, call: ast.Call, expression: ast.expr) -> Edits:

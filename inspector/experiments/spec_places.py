@@ -61,10 +61,8 @@ def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: C
         match now:
             case ast.Tuple() as pair, _, ast.Call() as value if name_of(value.func) in helpers and is_constant(value):
                 if without_nones([ast.literal_eval(each) for each in value.args]) == entries_in(change.now or "P()"):
-                    start, wanted = extent(pair)[:2], ", ".join(map(repr, entries_in(change.spec or "P()")))
-                    text = (
-                        f"({'/'.join(words[-2 if len(words) > 3 else -1 :])!r}, {ast.unparse(value.func)}({wanted})), "
-                    )
+                    start, wanted = extent(pair)[:2], _respelled(value, entries_in(change.spec or "P()"))
+                    text = f"({'/'.join(words[-2 if len(words) > 3 else -1 :])!r}, {wanted}), "
                     return (Edit(file, *start, *start, text),)
     return ()
 
@@ -103,8 +101,7 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
             if _of_another(program, (file, node), names):
                 continue
             if without_nones([ast.literal_eval(each) for each in node.args]) == now:
-                text = ", ".join(map(repr, wanted)) if wanted else ""
-                edits = instead((file, node), f"{ast.unparse(node.func)}({text})")
+                edits = instead((file, node), _respelled(node, wanted))
                 key = _is_constraint(program, (file, node)), file, ast.unparse(node)
                 alike.setdefault(key, []).append(edits)
                 named += [edits] * (not names.isdisjoint(keys.get(node, ())))
@@ -121,6 +118,12 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
         yield together(*(edits for each in places for edits in each))
     yield from (edits for each in places for edits in each)
     yield from _at_names(program, now, wanted)
+
+
+def _respelled(call: ast.Call, wanted: Sequence[object]) -> str:
+    """A spec with other entries, and as many as are written: tables are searched by how many there are."""
+    filled = [*wanted, *[None] * (len(call.args) - len(wanted))]
+    return f"{ast.unparse(call.func)}({', '.join(map(repr, filled))})"
 
 
 def _is_constraint(program: Program, placed: tuple[str, ast.expr]) -> bool:
@@ -156,7 +159,7 @@ def _at_names(program: Program, now: list[object], wanted: list[object]) -> Iter
                 if node.keywords or len(places) < len(now) or None in places:
                     continue
                 yield _reset([each for each in places if each is not None], now, wanted)
-                calls.append(instead((file, node), f"{ast.unparse(node.func)}({', '.join(map(repr, wanted))})"))
+                calls.append(instead((file, node), _respelled(node, wanted)))
     yield from dict.fromkeys(calls)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...parsers.source import Frame
+from ..dataflow.jaxpr import flow_of
 from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, returned_by, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together, wrapped
 from ..findings.fixes.jits import jit_of
@@ -24,12 +25,16 @@ from ..findings.fixes.specs import (
     value_of,
     with_out_specs,
 )
+from ..ir.derived import derived
+from ..ir.jaxpr_text import JaxprText
 from ..ir.name_scopes import steps_of
 from ..ir.program import Program
 from ..report import Fix, Report
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
 from .spec_places import NAME, asked, at_specs, entries_in, spec_entries, spec_helpers, without_nones
+
+Places = tuple[tuple[str, int, int], ...]
 
 PLACES = (*CONSTRAINTS, "device_put")
 MAX_PLACES = 5
@@ -150,13 +155,28 @@ def _wrapped(program: Program, changes: Iterable[PricedChange]) -> Edits:
 
 def _constrained(program: Program, frame: Frame, spec: str) -> Edits:
     node = expression_at(program, frame)
-    if node is None:
+    most = {} if program.jaxpr is None else _ranks(program.jaxpr)
+    if node is None or len(entries_in(spec)) > most.get(_places((frame,)), len(entries_in(spec))):
         return ()
     file = frame.file
     sharding, constrain = sharding_text(program, (file, node), spec), _constrain(program, file)
     if not sharding or not constrain:
         return ()
     return wrapped((file, node), f"{constrain}(", f", {sharding})")
+
+
+@derived
+def _ranks(text: JaxprText) -> dict[Places, int]:
+    """The most dimensions that a value has where it is computed, by place: without those that a vmap adds."""
+    found: dict[Places, int] = {}
+    flow = flow_of(text)
+    for place in text.equations:
+        own = next((frame for frame in text.stack(place.equation) if not is_installed(frame.file)), None)
+        if own is not None:
+            mapped = max(each.equation.name_stack.count("vmap(") for each in flow.around(place))
+            ranks = [len(each.type.array.shape or ()) - mapped for each in place.equation.outputs]
+            found[_places((own,))] = max([*ranks, found.get(_places((own,)), 0)])
+    return found
 
 
 def _constrain(program: Program, file: str) -> str:
@@ -228,7 +248,7 @@ def _is_written_out(entries: Sequence[ast.expr], spec: str | None) -> bool:
         return False
 
 
-def _places(stack: Iterable[Frame]) -> tuple[tuple[str, int, int], ...]:
+def _places(stack: Iterable[Frame]) -> Places:
     """The positions of the user's frames in a call stack."""
     return tuple((os.path.normpath(f.file), f.line, f.column) for f in stack if not is_installed(f.file))
 

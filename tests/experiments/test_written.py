@@ -57,3 +57,20 @@ def test_an_arguments_spec_is_changed_without_that_of_a_constraint_first() -> No
     change = PricedChange("argument", "state[0]", "P(None, 'data')", "P('data')", spelled=True)
     ways = [sorted(edit.line for edit in edits) for edits in at_specs(program, [change])]
     assert ways == [[3], [3, 5], [3], [5]]
+
+
+RULES = b"""
+from jax.sharding import PartitionSpec as P
+RULES = [("wi", P(None, "model")), ("wo", P(None, "model")), ("", P())]
+def spec_of(name, leaf):
+    return next(spec for pattern, spec in RULES if pattern in name and len(spec) <= leaf.ndim)
+"""
+
+
+def test_a_spec_keeps_its_number_of_entries() -> None:
+    """Placeholders with fewer dimensions than a parameter have its name, too, and no rule with as many entries."""
+    subject = Subject("step", "script.py", "cpu", "cpu", device_count=8)
+    program = Program(Capture(subject=subject, script_text=Source("script.py", RULES)))
+    change = PricedChange("argument", "params['wo']", "P('model')", "P(None, 'model')", spelled=True)
+    texts = {edit.text.strip(", ") for edits in at_specs(program, [change]) for edit in edits}
+    assert texts == {"('wo', P('model', None))", "P('model', None)"}

@@ -61,9 +61,9 @@ def check(report: Report) -> Iterator[Finding]:
         apart = report.lists_implicit or is_suppressed
         key = (collective.kind, collective.axes, (place.file, place.line) if apart else None)
         groups.setdefault(key, []).append((collective, causes[0] if causes else None))
-    causes = [cause for group in groups.values() for _, cause in group if cause is not None]
-    fixes = _fixes(report, causes)
-    rows = tuple(dict.fromkeys(row_by_row(report.program, (each.place for each in causes if _is_joined(each)))))
+    every = [cause for group in groups.values() for _, cause in group if cause is not None]
+    fixes = _fixes(report, every)
+    rows = tuple(dict.fromkeys(row_by_row(report.program, (each.place for each in every if _is_joined(each)))))
     for group in sorted(groups.values(), key=lambda group: -sum(map(_size, group))):
         yield _found(sorted(group, key=_size, reverse=True), fixes, rows)
 
