@@ -12,7 +12,7 @@ from .calls import Body, lines_of, name_of, nodes_of
 from .edits import Edits, instead, parenthesized, together
 
 Changed = tuple[int, ast.expr, str]
-"""How many batches an expression joins or splits, the expression, and the one in its place."""
+"""The number of batches that an expression joins or splits, the expression, and the one in its place."""
 
 
 def row_by_row(program: Program, places: Iterable[SourcePosition]) -> Iterator[Fix]:

@@ -46,7 +46,7 @@ DIMENSION = "all_gather_dimension"
 """The parameter of a gather that has its dimension."""
 
 BY_ROWS = ~(Does.SEND | Does.SUM)
-"""What may be done with the rows of a gathered value before they are reduced: a trial says if it was by rows."""
+"""Anything that may be done with the rows before they are reduced: a trial says if it was row by row."""
 
 
 def check(report: Report) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ...catalog.spellings import KIND_OF
+from ...dataflow.meaning import Does, meaning_of
 from ...report import Collective, CollectiveCause, Effect, Finding, Fix, Report
 from ...report.spelled import over_text
 from ...units import format_bytes, known_sum, plural
@@ -24,9 +25,6 @@ DOES: dict[Effect, str] = {
     "move": "works across a sharded dimension",
     "own": "is partitioned otherwise than by a Shardy rule",
 }
-
-JOINS = ("concatenate", "split", "slice")
-"""The operations that join batches, and that split them again."""
 
 MAX_OPERATIONS = 6
 """Operations that are listed."""
@@ -70,7 +68,8 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _is_joined(cause: CollectiveCause) -> bool:
     """Return whether it is there for batches that are joined, or split again, along a sharded dimension."""
-    return cause.primitive in JOINS and cause.moved is not None and cause.moved.dim == 0
+    is_joined = meaning_of(cause.primitive).of(0) in Does.PLACE | Does.SLICE
+    return is_joined and cause.moved is not None and cause.moved.dim == 0
 
 
 def _size(inserted: Inserted) -> int:
