@@ -292,6 +292,11 @@ def entries_in(spec: str) -> list[object]:
     return without_nones([ast.literal_eval(each) for each in found.args]) if isinstance(found, ast.Call) else []
 
 
+def shortened(spec: str | None) -> str:
+    """A spec without `None` at its end, and with single axes by their names alone; `P()` of none."""
+    return f"P({', '.join(map(repr, entries_in(spec or 'P()')))})"
+
+
 def without_nones(entries: list[object]) -> list[object]:
     """The same entries, without `None` at their end; single axes by their names alone."""
     found = [each[0] if isinstance(each, tuple) and len(each) == 1 else each for each in entries]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ from .edited import captured_with
 from .lab import GRACE_S, MAX_AT_ONCE, MAX_TIMES
 from .measured import measured
 from .pricing import PricedCandidate, PricedChange, PricedRow, prices, searched
-from .spec_places import entries_in
+from .spec_places import entries_in, shortened
 from .suspects import MAX_OF_ONE_PRICE, obstacle
 from .values import compared, for_numbers
 from .written import fixes_of, titled
@@ -41,6 +42,12 @@ share of the time for compiling in which they are begun."""
 
 ALIKE = 1e-3
 """Share of the most expensive row's cost up to which rows cost alike."""
+
+NEAR = 0.02
+"""Share up to which assignments that send and hold about as much are taken for one."""
+
+MORE = 1.002
+"""Memory, by that of the program, from which an assignment needs more."""
 
 MAX_WAYS = 4
 """Ways to write an assignment that are compiled."""
@@ -88,11 +95,11 @@ def suggested(
 
 
 def _in_turns(rows: list[PricedRow]) -> list[PricedRow]:
-    """The rows in their order, those last of whose price there are others: most often they are one program."""
-    alike = Counter[tuple[int, int]]()
+    """The rows in their order, those last of about whose price there are others: most often they are one program."""
+    alike = Counter[tuple[int, ...]]()
     turns = []
     for row in rows:
-        key = round(row.price), round(row.held)
+        key = tuple(round(math.log1p(size) / NEAR) for size in (row.price, row.held))
         turns.append(alike[key])
         alike[key] += 1
     return [row for _, row in sorted(zip(turns, rows, strict=True), key=lambda each: each[0] // MAX_OF_ONE_PRICE)]
@@ -102,7 +109,7 @@ def _ranked(rows: list[_Assignment], memory: int) -> list[_Assignment]:
     """The rows by cost, of those that cost alike the one first that takes less memory; those that need more last."""
     ranked = [replace(row, is_best=not any(_is_better(other, row) for other in rows)) for row in rows]
     unit = ALIKE * max((row.cost for row in rows), default=0.0) or 1.0
-    return sorted(ranked, key=lambda row: (row.memory > memory * 1.002, round(row.cost / unit), row.memory, row.cost))
+    return sorted(ranked, key=lambda row: (row.memory > MORE * memory, round(row.cost / unit), row.memory, row.cost))
 
 
 class _Trials:
@@ -113,6 +120,7 @@ class _Trials:
         self._request = for_numbers(replace(request, program=report.capture.chosen))
         self._before = measured(report)
         self._here = Semaphore(MAX_AT_ONCE)
+        self._too_large: list[PricedRow] = []
         self._least = GRACE_S + MAX_TIMES * sum(report.capture.timings.values())
         self.today = _Assignment(Experiment("tried", before=self._before, after=self._before, values="equal"))
 
@@ -120,7 +128,7 @@ class _Trials:
         """Compile an assignment; None where the time is up, or it is not to be shown."""
         if row.shardings is None:
             return self._with_edits(row, end, lambda found: True)
-        if time.monotonic() > end:
+        if time.monotonic() > end or self._is_more_of_the_same(row):
             return None
         self._tell(f"compiling {', '.join(f'{name}: {spec}' for name, spec in row.shardings[:2])}")
         left = max(self._least, end - time.monotonic())
@@ -128,6 +136,10 @@ class _Trials:
             return self._outcome(row, capture_it(replace(self._request, shardings=row.shardings, timeout=left)))
         except TimeoutError:
             return None
+
+    def _is_more_of_the_same(self, row: PricedRow) -> bool:
+        """Return whether one that sends and holds no more needed more memory than the program."""
+        return any(one.price <= row.price and one.held <= (1 + NEAR) * row.held for one in self._too_large)
 
     def ways_of(self, candidates: Iterable[PricedCandidate]) -> dict[Edits, PricedCandidate]:
         """The first ways to write the first changes that can be written."""
@@ -149,7 +161,7 @@ class _Trials:
         before = {each.path: each.spec for each in self._report.capture.arguments}
         now = () if changed is None else ((each.path, each.spec) for each in changed.arguments)
         changes = tuple(
-            PricedChange("argument", path, spec, before[path], True)
+            PricedChange("argument", path, shortened(spec), before[path], True)
             for path, spec in now
             if path in before and entries_in(spec or "P()") != entries_in(before[path] or "P()")
         )
@@ -164,6 +176,8 @@ class _Trials:
         if numbers.values == "differ":
             return None
         done = Experiment("tried", before=self._before, after=measured(inspect(changed)), values=numbers.values)
+        if done.after.memory > MORE * self._before.memory:
+            self._too_large.append(row)
         return _assignment(done, row, edits)
 
     @cached_property

@@ -32,7 +32,7 @@ from ..ir.program import Program
 from ..report import Fix, Report
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
-from .spec_places import NAME, asked, at_specs, entries_in, spec_entries, spec_helpers, without_nones
+from .spec_places import NAME, asked, at_specs, entries_in, shortened, spec_entries, spec_helpers, without_nones
 
 Places = tuple[tuple[str, int, int], ...]
 
@@ -78,7 +78,7 @@ def with_true_title(fix: Fix, before: Mapping[str, str | None], after: Mapping[s
         return fix
     _, now, spec = changed[0]
     names = {_starred(name): _is_as(before, now) and _is_as(after, spec) for name, before, after in changed}
-    title = f"request {_short(spec)} for {_named(names)} instead of {_short(now)}{_also(names)}"
+    title = f"request {shortened(spec)} for {_named(names)} instead of {shortened(now)}{_also(names)}"
     return replace(fix, title=_with_line(title, fix.edits))
 
 
@@ -91,10 +91,6 @@ def _named(names: Mapping[str, bool]) -> str:
 def _also(names: Mapping[str, bool]) -> str:
     others = len(names) - sum(names.values())
     return f", and other specs for {others} more" if others else ""
-
-
-def _short(spec: str | None) -> str:
-    return f"P({', '.join(map(repr, entries_in(spec or 'P()')))})"
 
 
 def _is_as(one: str | None, other: str | None) -> bool:

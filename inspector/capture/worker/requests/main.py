@@ -172,6 +172,15 @@ def _without_needless(points: Sequence[Point]) -> list[Point]:
     return [point for _, point in found]
 
 
+def _front(points: Sequence[Point]) -> list[Point]:
+    """Those of some points, cheapest first, that hold less than all before them."""
+    found: list[Point] = []
+    for point in points:
+        if not found or point.held < (1 - LEAST_HELD) * found[-1].held:
+            found.append(point)
+    return found
+
+
 class Search:
     """The search over a module's requests; those of all layers, and of an optimizer's leaves, go together."""
 
@@ -192,7 +201,8 @@ class Search:
     def points(self, deadline: float) -> list[Point]:
         """Today's first, then those that send less, then those that hold less; cheapest first.
 
-        Of those that hold more there are a few: what is held is not the peak, which may be of what was gathered.
+        Of those that hold more there are a few, the more expensive ones if they hold less than the others: what is held
+        is not the peak, which may be of what was gathered.
         """
         today: State = tuple(group.now for group in self._groups)
         now = self._point(today)
@@ -210,7 +220,7 @@ class Search:
         less = [point for point in fit if point.price.bytes < now.price.bytes]
         less.sort(key=lambda point: (point.price.bytes, len(point.changes)))
         less = _without_needless(less)
-        heavier = [point for point in less if not self._fits(point, now)][:WIDTH]
+        heavier = _front([point for point in less if not self._fits(point, now)])[:WIDTH]
         listed = set(map(id, heavier)) | {id(point) for point in less if self._fits(point, now)}
         better = [point for point in less if id(point) in listed]
         lighter = [p for p in fit if p.held < now.held * 0.95 and p.price.bytes >= now.price.bytes]
@@ -227,8 +237,8 @@ class Search:
                 for group, space in enumerate(self._spaces)
                 for spec in space
             )
-            swapped = itertools.chain.from_iterable(map(self._swapped, beam))
-            wide, together = dict.fromkeys((*together, *swapped, *alone)), iter(())
+            others = itertools.chain.from_iterable((*self._swapped(state), *self._alike(state)) for state in beam)
+            wide, together = dict.fromkeys((*together, *others, *alone)), iter(())
             priced: list[tuple[Point, State]] = []
             for state in (*beam, *wide):
                 if time.monotonic() > deadline:
@@ -238,7 +248,8 @@ class Search:
                     priced.append((point, state))
             priced.sort(key=lambda each: (each[0].price.bytes, self._kept(each[0])))
             fit = [state for point, state in priced if self._fits(point, now)]
-            fresh = list(dict.fromkeys([*fit[:width], *(state for _, state in priced[: width // 2])]))
+            best = set(map(id, _front([point for point, _ in priced])[: width // 2]))
+            fresh = list(dict.fromkeys([*fit[:width], *(state for point, state in priced if id(point) in best)]))
             if set(fresh) == set(beam):
                 if width == MAX_WIDTH:
                     return
@@ -282,6 +293,16 @@ class Search:
             pairs = zip(self._groups, found, strict=True)
             if all(spec is None or self._lowered.fits(spec.dims, self._type(group).shape) for group, spec in pairs):
                 yield tuple(found)
+
+    def _alike(self, state: State) -> Iterator[State]:
+        """Another spec for all arguments of one shape that have one spec, as moments have or a layer's projections."""
+        alike: dict[tuple[object, ...], list[int]] = {}
+        for number, (group, spec) in enumerate(zip(self._groups, state, strict=True)):
+            if group.kind == "argument":
+                alike.setdefault((tuple(self._type(group).shape), spec), []).append(number)
+        for numbers in alike.values():
+            for spec in self._spaces[numbers[0]] if len(numbers) > 1 else ():
+                yield tuple(spec if number in numbers else now for number, now in enumerate(state))
 
     def _point(self, state: State) -> Point | None:
         if state not in self._seen:
