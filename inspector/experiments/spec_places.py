@@ -292,6 +292,12 @@ def entries_in(spec: str) -> list[object]:
     return without_nones([ast.literal_eval(each) for each in found.args]) if isinstance(found, ast.Call) else []
 
 
+def rank_of(spec: str) -> int:
+    """The number of dimensions that a spec has entries for, also where these are left open."""
+    found = expression_in(spec)
+    return len(found.args) if isinstance(found, ast.Call) else 0
+
+
 def shortened(spec: str | None) -> str:
     """A spec without `None` at its end, and with single axes by their names alone; `P()` of none."""
     return f"P({', '.join(map(repr, entries_in(spec or 'P()')))})"

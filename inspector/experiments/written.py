@@ -32,7 +32,17 @@ from ..ir.program import Program
 from ..report import Fix, Report
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange
-from .spec_places import NAME, asked, at_specs, entries_in, shortened, spec_entries, spec_helpers, without_nones
+from .spec_places import (
+    NAME,
+    asked,
+    at_specs,
+    entries_in,
+    rank_of,
+    shortened,
+    spec_entries,
+    spec_helpers,
+    without_nones,
+)
 
 Places = tuple[tuple[str, int, int], ...]
 
@@ -152,7 +162,7 @@ def _wrapped(program: Program, changes: Iterable[PricedChange]) -> Edits:
 def _constrained(program: Program, frame: Frame, spec: str) -> Edits:
     node = expression_at(program, frame)
     most = {} if program.jaxpr is None else _ranks(program.jaxpr)
-    if node is None or len(entries_in(spec)) > most.get(_places((frame,)), len(entries_in(spec))):
+    if node is None or rank_of(spec) > most.get(_places((frame,)), rank_of(spec)):
         return ()
     file = frame.file
     sharding, constrain = sharding_text(program, (file, node), spec), _constrain(program, file)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 
 import pytest
-from shardscope.inspector.capture.model import Capture, Subject
-from shardscope.inspector.experiments.pricing import PricedChange
+from shardscope.inspector.capture.model import Capture, Mesh, MeshAxis, Subject
+from shardscope.inspector.experiments.pricing import PricedCandidate, PricedChange
 from shardscope.inspector.experiments.spec_places import at_specs
+from shardscope.inspector.experiments.written import fixes_of
 from shardscope.inspector.findings.fixes.specs import follow
 from shardscope.inspector.ir.program import Program
+from shardscope.inspector.pipeline import inspect
 from shardscope.parsers.source import Source
 
 pytestmark = pytest.mark.once
@@ -57,6 +59,26 @@ def test_an_arguments_spec_is_changed_without_that_of_a_constraint_first() -> No
     change = PricedChange("argument", "state[0]", "P(None, 'data')", "P('data')", spelled=True)
     ways = [sorted(edit.line for edit in edits) for edits in at_specs(program, [change])]
     assert ways == [[3], [3, 5], [3], [5]]
+
+
+LOOKED_UP = b"""
+import jax
+from jax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((8,), ("data",))
+def step(table, ids):
+    return table[ids]
+"""
+
+
+def test_a_constraint_may_leave_dimensions_open() -> None:
+    meshes = (Mesh((MeshAxis("data", 8, "auto"),), tuple(range(8))),)
+    subject = Subject("step", "script.py", "cpu", "cpu", device_count=8, meshes=meshes)
+    report = inspect(Capture(subject=subject, script_text=Source("script.py", LOOKED_UP)))
+    spec, frames = "P('data', P.UNCONSTRAINED)", (("step", "script.py", 6, 11, 6, 21),)
+    change = PricedChange("new", "gather", spec, None, spelled=True, frames=frames)
+    (fix,) = fixes_of(report, PricedCandidate("a", (change,), 0.0, 0.0))
+    texts = [edit.text for edit in fix.edits]
+    assert texts == ["jax.lax.with_sharding_constraint(", f", NamedSharding(mesh, {spec}))"]
 
 
 RULES = b"""
