@@ -173,7 +173,7 @@ def _without_needless(points: Sequence[Point]) -> list[Point]:
 
 
 def _front(points: Sequence[Point]) -> list[Point]:
-    """Those of some points, cheapest first, that hold less than all before them."""
+    """Return the points that hold less than all before them, the cheapest first as they are given."""
     found: list[Point] = []
     for point in points:
         if not found or point.held < (1 - LEAST_HELD) * found[-1].held:
