@@ -26,19 +26,20 @@ def obstacle(report: Report, edits: Iterable[Edit]) -> str:
     callers = _callers(report)
     for edit in edits:
         file = os.path.normpath(edit.file)
-        shared = [len(callers.get((file, line), ())) for line in range(edit.line, edit.end_line + 1)]
-        if max(shared, default=0) > 1:
-            return f"line {edit.line} makes the constraints of {max(shared)} callers: edit the one that is wrong"
+        shared = [callers.get((file, line), {}) for line in range(edit.line, edit.end_line + 1)]
+        most = max((len(each) for each in shared if len(set(each.values())) > 1), default=0)
+        if most:
+            return f"line {edit.line} makes the constraints of {most} callers: edit the one that is wrong"
     return ""
 
 
-def _callers(report: Report) -> dict[tuple[str, int], set[tuple[tuple[str, int], ...]]]:
-    """The ways in which a program gets to each line that makes a constraint: the call stacks around it."""
-    found: dict[tuple[str, int], set[tuple[tuple[str, int], ...]]] = {}
+def _callers(report: Report) -> dict[tuple[str, int], dict[tuple[tuple[str, int], ...], str | None]]:
+    """The ways in which a program gets to each line that makes a constraint: the call stacks around it, with specs."""
+    found: dict[tuple[str, int], dict[tuple[tuple[str, int], ...], str | None]] = {}
     for each in report.shardings:
         frames = [(os.path.normpath(frame.file), frame.line) for frame in each.source.stack]
         if each.role == "constraint" and frames:
-            found.setdefault(frames[0], set()).add(tuple(frames[1:]))
+            found.setdefault(frames[0], {})[tuple(frames[1:])] = each.spec
     return found
 
 

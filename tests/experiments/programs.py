@@ -481,6 +481,11 @@ step = jax.jit(step)
 """
 """A constraint by a helper, in a function with two callers."""
 
+SCORED = SHARED.replace(
+    'constrain(jnp.tanh(constrain(x, "data") @ w["in"]) @ w["out"], "data", None)', "LOGITS"
+).replace("LOGITS", 'jax.lax.with_sharding_constraint(jnp.tanh(x @ w["in"]) @ w["out"], S("data", None))')
+"""One constraint for both."""
+
 IMAGES = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
 def step(w, x):
     for kernel in w:

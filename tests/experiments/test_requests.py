@@ -474,11 +474,16 @@ def test_what_is_sent_twice_is_sent_once(tmp_path: Path, axis: str, state: str) 
 
 
 @pytest.mark.once
-def test_a_constraint_of_several_callers_is_changed_for_all(tmp_path: Path) -> None:
-    before, request = report_of(tmp_path, programs.SHARED)
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(programs.SHARED, "w['out'], 'data', 'model')"), (programs.SCORED, "w['out'], NamedSharding(mesh, P('data', 'model')))")],
+    ids=["helper", "constraint"],
+)
+def test_a_constraint_of_several_callers_is_changed_for_all(tmp_path: Path, text: str, line: str) -> None:
+    before, request = report_of(tmp_path, text)
     found = first_fix(tried(before, request, seconds=300))
     (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
-    assert "w['out'], 'data', 'model')" in changed.decode()
+    assert line in changed.decode()
     after, _ = report_of(tmp_path, changed.decode())
     hlo = [report.capture.stage("hlo") for report in (before, after)]
     sent = [counted(stage.source.text()) for stage in hlo if stage is not None]
