@@ -181,7 +181,7 @@ class Lab:
     def _prices(self) -> Prices:
         self._tell("pricing other shardings")
         left = self._deadline - time.monotonic()
-        return prices(self._report.program, self._request.python, left * PRICING_SHARE)
+        return prices(self._report.program, self._request.python, left * PRICING_SHARE, measured(self._report).bytes)
 
     def elsewhere(self) -> Elsewhere | None:
         """Return what the unchanged program costs on another target, where a CPU's collectives are not all there."""

@@ -71,11 +71,17 @@ class PricedCandidate(Record, frozen=True):
 
 
 class Prices(Record, frozen=True):
-    """The candidates that cost less than the program, the cheapest first, and what the program costs."""
+    """The candidates that cost less than the program, the cheapest first, and what the program costs.
+
+    Where the compiled program has `sent` far more than its price, as XLA does where operands conflict, other specs of
+    constraints are `doubtful`: they cost more than the price, and less than what is sent.
+    """
 
     today: float = 0.0
     flops: float = 0.0
     candidates: tuple[PricedCandidate, ...] = ()
+    doubtful: tuple[PricedCandidate, ...] = ()
+    sent: float = 0.0
 
     def shares_work(self, candidate: PricedCandidate) -> bool:
         """True if devices compute parts of what they now compute in copies."""
@@ -84,7 +90,8 @@ class Prices(Record, frozen=True):
     def spared(self, candidate: PricedCandidate) -> float:
         """Bytes that are not sent; operations that are not repeated count as the bytes that take as long."""
         more = self.flops - candidate.flops if self.shares_work(candidate) else 0.0
-        return self.today - candidate.price + more / FLOPS_PER_BYTE
+        is_doubtful = candidate.price > self.today and not more
+        return (self.sent if is_doubtful else self.today) - candidate.price + more / FLOPS_PER_BYTE
 
 
 class PricedRow(Record, frozen=True):
@@ -119,15 +126,21 @@ class Searched(Record, frozen=True):
     rows: tuple[PricedRow, ...] = ()
 
 
-def prices(program: Program, python: str | None, seconds: float) -> Prices:
-    """Return the priced candidates of a lowered program; none where Shardy fails, or there is nothing to change."""
-    found = _asked(program, python, "main", seconds)
+def prices(program: Program, python: str | None, seconds: float, sent: int | None = None) -> Prices:
+    """Return the priced candidates of a lowered program; none where Shardy fails, or there is nothing to change.
+
+    The compiled program has `sent` so many bytes, if that is known.
+    """
+    found = _asked(program, python, "main", seconds, str(sent or 0))
     try:
         today, flops = float(found["today"]["bytes"]), float(found["today"]["flops"])
-        priced = Prices(today, flops, msgspec.convert(found["candidates"], tuple[PricedCandidate, ...]))
+        candidates = msgspec.convert(found["candidates"], tuple[PricedCandidate, ...])
+        priced = Prices(today, flops, sent=sent or 0)
         least = LEAST_SHARE * (today + flops / FLOPS_PER_BYTE)
-        worth = [each for each in priced.candidates if priced.spared(each) > least]
-        return replace(priced, candidates=tuple(sorted(worth, key=priced.spared, reverse=True)))
+        worth = [each for each in candidates if priced.spared(each) > least]
+        doubtful = tuple(each for each in worth if each.price > today and not priced.shares_work(each))
+        certain = sorted((each for each in worth if each not in doubtful), key=priced.spared, reverse=True)
+        return replace(priced, candidates=tuple(certain), doubtful=doubtful)
     except (TypeError, KeyError, msgspec.ValidationError):
         return Prices()
 

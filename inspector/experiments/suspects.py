@@ -53,6 +53,9 @@ MAX_TRIED = 8
 MAX_OF_ONE_PRICE = 2
 """Changes of one price are most often one program."""
 
+MAX_DOUBTFUL = 2
+"""Changes that are tried besides, where a price may be too low."""
+
 MAX_IDEAS = 1
 
 
@@ -98,9 +101,9 @@ def _suspects(report: Report, priced: Prices) -> Iterator[tuple[PricedCandidate,
     counts: Counter[int] = Counter()
     known: set[Edits] = set()
     ideas = tried = 0
-    for each in priced.candidates:
-        key = round(each.price)
-        if counts[key] >= MAX_OF_ONE_PRICE or tried >= MAX_TRIED:
+    for number, each in enumerate((*priced.candidates, *priced.doubtful)):
+        key, most = round(each.price), MAX_TRIED + (number >= len(priced.candidates)) * MAX_DOUBTFUL
+        if counts[key] >= MAX_OF_ONE_PRICE or tried >= most:
             continue
         found = [fix for fix in fixes_of(report, each) if not (fix.edits and obstacle(report, fix.edits))]
         fixes = [fix for fix in found if fix.edits not in known]

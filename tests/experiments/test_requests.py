@@ -476,7 +476,10 @@ def test_what_is_sent_twice_is_sent_once(tmp_path: Path, axis: str, state: str) 
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("text", "line"),
-    [(programs.SHARED, "w['out'], 'data', 'model')"), (programs.SCORED, "w['out'], NamedSharding(mesh, P('data', 'model')))")],
+    [
+        (programs.SHARED, "w['out'], 'data', 'model')"),
+        (programs.SCORED, "w['out'], NamedSharding(mesh, P('data', 'model')))"),
+    ],
     ids=["helper", "constraint"],
 )
 def test_a_constraint_of_several_callers_is_changed_for_all(tmp_path: Path, text: str, line: str) -> None:

@@ -28,15 +28,20 @@ MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
 share by which what is sent shrinks."""
 
 
+UNDERPRICED = 1.5
+"""Bytes that a compiled program sends, by its price, from which that is too low: Shardy's reshards are not XLA's."""
+
+
 def main() -> None:
     """Read a job from standard input, and write the candidates that cost less than the program, the cheapest first.
 
-    The lines of a job are the path of the StableHLO, that of the result, and the seconds that it may take.
+    The lines of a job are the path of the StableHLO, that of the result, the seconds that it may take, and the bytes
+    that the compiled program sends, 0 where they are not known.
     """
     die_with_parent()
-    source, destination, seconds = sys.stdin.read().split("\n")
+    source, destination, seconds, sent = sys.stdin.read().split("\n")
     with modules.context(), ir.Location.unknown():
-        found = priced(Lowered(Path(source).read_bytes()), time.monotonic() + float(seconds))
+        found = priced(Lowered(Path(source).read_bytes()), time.monotonic() + float(seconds), float(sent))
     Path(destination).write_text(json.dumps(found))
     os._exit(0)  # taking an interpreter with jaxlib apart takes longer than many a job
 
@@ -60,8 +65,11 @@ def _row(search: Search, point: Point) -> dict[str, Any]:
     return {"changes": changes, "price": point.price.bytes, "held": point.held}
 
 
-def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
-    """Return the price of the program, and the candidates that cost less, with their prices."""
+def priced(lowered: Lowered, deadline: float, sent: float = 0) -> dict[str, Any]:
+    """Return the price of the program, and the candidates that cost less, with their prices.
+
+    Of a program that has `sent` far more than its price also other specs of constraints that cost less than that.
+    """
     requests, pricing = Requests(lowered), Pricing(lowered)
     today = pricing.of(requests.pinned(()))
     found = []
@@ -72,8 +80,11 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
             price = pricing.of(requests.pinned(each.changes))
         except Exception:  # Shardy refuses some programs; what it cannot propagate is not advised
             continue
-        is_less = price.bytes < today.bytes or price.flops < today.flops
-        if is_less and _is_allowed(price, today, is_of_data=requests.is_of_data(each)):
+        is_of_constraints = all(change.kind == "constraint" for change in each.changes)
+        is_doubtful = is_of_constraints and not each.is_removal and sent > UNDERPRICED * today.bytes
+        most = sent if is_doubtful else today.bytes
+        is_less = price.bytes < most or price.flops < today.flops
+        if is_less and _is_allowed(price, today, holds=is_doubtful or requests.is_of_data(each)):
             found.append((each, price))
     found.sort(key=lambda pair: (pair[1].bytes, pair[0].is_removal, len(pair[0].changes)))
     return {
@@ -90,12 +101,12 @@ def priced(lowered: Lowered, deadline: float) -> dict[str, Any]:
     }
 
 
-def _is_allowed(price: Price, today: Price, *, is_of_data: bool = False) -> bool:
-    """Return whether a program may be worth it; the batch may be held in fewer parts: other arrays are smaller then."""
+def _is_allowed(price: Price, today: Price, *, holds: bool = False) -> bool:
+    """Return whether a program may be worth it, also one that `holds` more, as other arrays are smaller then."""
     held, most = price.arguments + price.results, (today.arguments + today.results) * (1 + MAX_MORE["held"])
     is_small = price.arguments <= today.arguments * (1 + MAX_MORE["arguments"]) and held <= most
     flops = today.flops * (1 + max(MAX_MORE["flops"], (1 - price.bytes / max(today.bytes, 1)) / 2))
-    return (is_small or is_of_data) and price.flops <= flops
+    return (is_small or holds) and price.flops <= flops
 
 
 def _change(requests: Requests, change: Change) -> dict[str, Any]:
