@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from ..capture.model import PHASES, Capture, Execution
@@ -136,16 +137,19 @@ class Lab:
         devices, chosen = devices_of(report.program, request), report.capture.chosen
         self._request = replace(request, timeout=timeout, devices=devices, program=chosen)
         self._known: dict[Edits, Future[_Tried | Experiment]] = {}
+        self._running = Lock()
+        self._compared_with: Report | None = None
         self.unseen: set[int] = set()
         """The findings that no rule has seen: shown once a fix of theirs helps."""
 
     def outcomes(self, found: list[Finding], *, search: bool = True) -> Iterator[tuple[int, int, Fix]]:
         """Yield each fix of some findings with what came of it, as it is known; findings of requests are added."""
         waiting: dict[Future[_Tried | Experiment], list[tuple[int, int]]] = {}
-        with ThreadPoolExecutor(MAX_AT_ONCE + 1) as pool:
+        unchanged: Future[Report] | None = None
+        with ThreadPoolExecutor(MAX_AT_ONCE + 2) as pool:
             is_wanted = search and self._policy.wants(RULE) and measured(self._report).bytes != 0
             pricing = pool.submit(self._prices) if is_wanted else None
-            _ = self._gentle, self._before, self._side  # before any thread asks for them
+            _ = self._gentle, self._side  # before any thread asks for them
             if search:
                 more = [each for each in rewrites(self._report) if self._policy.wants(each.rule)]
                 self.unseen = set(range(len(found), len(found) + len(more)))
@@ -153,6 +157,9 @@ class Lab:
             left, owed = _queue(found), 0
             while True:
                 while left and len(waiting) < MAX_AT_ONCE and (self.has_time or owed > 0):
+                    unchanged = unchanged or pool.submit(lambda: self._before)
+                    if waiting and not unchanged.done():
+                        break
                     owed -= 1
                     number, position = left.pop(0)
                     edits = found[number].fixes[position].edits
@@ -168,12 +175,13 @@ class Lab:
                         if known is not None:
                             yield number, position, self._with_outcome(known.result(), found[number], position)
                     return
-                done, _ = wait((*waiting, *((pricing,) if pricing else ())), return_when=FIRST_COMPLETED)
+                begun = (pricing, None if unchanged is None or unchanged.done() else unchanged)
+                done, _ = wait((*waiting, *filter(None, begun)), return_when=FIRST_COMPLETED)
                 if pricing in done and pricing is not None:
                     found[:] = with_suspects(found, self._report, pricing.result())
                     pricing = None
-                    begun = {place for places in waiting.values() for place in places}
-                    left, owed = [place for place in _queue(found) if place not in begun], MAX_AT_ONCE
+                    tried = {place for places in waiting.values() for place in places}
+                    left, owed = [place for place in _queue(found) if place not in tried], MAX_AT_ONCE
                 for each in [each for each in done if each in waiting]:
                     for number, position in waiting.pop(each):
                         yield number, position, self._with_outcome(each.result(), found[number], position)
@@ -317,10 +325,16 @@ class Lab:
 
     @cached_property
     def _side(self) -> Side:
-        return Side.of(self._before, measured(self._before))
+        return Side.of(self._report, measured(self._report))
 
-    @cached_property
+    @property
     def _before(self) -> Report:
+        """The report with the results that trials are compared with, which takes a run where they need other inputs."""
+        with self._running:
+            self._compared_with = self._compared_with or self._with_other_inputs()
+            return self._compared_with
+
+    def _with_other_inputs(self) -> Report:
         run = self._report.capture.execution
         if run is None or not run.outputs or (is_finite(run) and not self._gentle and not run.uniform_inputs):
             return self._report

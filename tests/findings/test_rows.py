@@ -34,6 +34,15 @@ def evaluated(w, x):
     scores = lax.all_gather(x @ w, "d", tiled=True)
     return totals(scores, lax.all_gather(x[:, 0], "d", tiled=True))
 
+@partial(jax.shard_map, mesh=mesh, in_specs=(P(), P("d")), out_specs=P("d"))
+def scaled(w, x):
+    for _ in range(2):
+        everyone = lax.all_gather(x @ w, "d", tiled=True)
+        x = x + ((x @ w - everyone.mean(0)) / jnp.std(everyone, axis=0)) @ w.T
+    return x
+
+normalized = jax.jit(jax.grad(lambda w, x: jnp.mean(scaled(w, x) ** 2)))
+
 @jax.jit
 @mapped
 def among_all(w, x):
@@ -61,12 +70,13 @@ def accuracy_inputs():
     rows = jax.random.uniform(jax.random.key(1), (32, 16))
     return jax.random.normal(jax.random.key(0), (16, 10)), jax.device_put(rows, NamedSharding(mesh, P("d")))
 
-evaluated_inputs = among_all_inputs = halves_inputs = sliced_inputs = beside_inputs = accuracy_inputs
+evaluated_inputs = normalized_inputs = among_all_inputs = halves_inputs = sliced_inputs = beside_inputs = accuracy_inputs
 """
 
 CASES = [
     ("accuracy", "SS22", "pmean each total", {"all-reduce d": 1}),
     ("evaluated", "SS22", "psum and pmax each total", {"all-reduce d": 1}),
+    ("normalized", "SS22", "pmean each total", {"all-reduce d": 1}),
     ("among_all", "SS22", "", None),
     ("halves", "SS23", "in turn", {}),
     ("sliced", "SS23", "in turn", {}),

@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
+from ...dataflow.jaxpr import global_flow_of
 from ...dataflow.meaning import ELEMENTWISE, Does
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Collective, Finding, Fix, Report
-from ..compiled import GATHERS, at_most, certainty, compiled_as, compiled_to, is_compiled
+from ...ir.program import Program
+from ...report import Collective, Finding, Fix, Report, SourcePosition
+from ..compiled import GATHERS, REDUCTIONS, at_most, certainty, compiled_as, compiled_to, is_compiled
 from ..equations import (
     At,
     Flow,
@@ -24,15 +26,27 @@ from ..equations import (
     operands_over,
 )
 from ..fixes.calls import (
+    Call,
     call_at,
     call_to_leave_out,
     function_around,
+    imports,
     name_of,
     of_lax,
     operand_text,
     returned_by,
 )
-from ..fixes.edits import Edits, axes_text, parenthesized, rewritten, together, without_call, without_calls, wrapped
+from ..fixes.edits import (
+    Edits,
+    axes_text,
+    instead,
+    parenthesized,
+    rewritten,
+    together,
+    without_call,
+    without_calls,
+    wrapped,
+)
 from ..rule import Rule, finding
 
 INSTEAD = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
@@ -40,6 +54,9 @@ INSTEAD = {"reduce_sum": "psum", "reduce_max": "pmax", "reduce_min": "pmin"}
 
 TOTALS = ("sum", "max", "min", "amax", "amin", "mean")
 """The functions that reduce, where a user calls them."""
+
+SPREADS = ("var", "std")
+"""Those that reduce twice: a mean, and that of squares around it."""
 
 
 DIMENSION = "all_gather_dimension"
@@ -51,16 +68,16 @@ BY_ROWS = ~(Does.SEND | Does.SUM)
 
 def check(report: Report) -> Iterator[Finding]:
     """Each all_gather whose result is only ever reduced over the gathered dimension, and all of a function that are."""
-    together: dict[tuple[int, tuple[str, ...]], list[EquationPlace]] = {}
+    together: dict[tuple[int, tuple[str, ...], tuple[int, ...]], list[EquationPlace]] = {}
     for flow, place in equations_of(report, GATHERS):
         found = [
             each for number in range(len(place.equation.outputs)) for each in _checked(report, flow, place, number)
         ]
         yield from found
         if not found and place.equation.axes and dict(place.equation.params).get("tiled") == "True":
-            together.setdefault((place.jaxpr, place.equation.axes), []).append(place)
-    for (_, axes), places in together.items():
-        yield from _checked_together(report, axes, places)
+            together.setdefault((place.jaxpr, place.equation.axes, _rows(place)), []).append(place)
+    for (_, axes, rows), places in together.items():
+        yield from _checked_together(report, axes, rows, places)
 
 
 def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> Iterator[Finding]:
@@ -87,19 +104,30 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
         yield _found(report, flow, place, number, reductions, compiled, fix)
 
 
-def _checked_together(report: Report, axes: tuple[str, ...], places: list[EquationPlace]) -> Iterator[Finding]:
-    """The gathers of one function over the same axes, if all that is made of their rows is reduced to totals."""
-    flow, first = flow_of(report), places[0].equation
+def _rows(gather: EquationPlace) -> tuple[int, ...]:
+    """The size of the gathered dimension, if it is known."""
+    (dim,) = numbers_of(gather.equation, DIMENSION)[:1] or (0,)
+    return (gather.equation.outputs[0].type.array.shape or ())[dim : dim + 1]
+
+
+def _checked_together(
+    report: Report, axes: tuple[str, ...], rows: tuple[int, ...], places: list[EquationPlace]
+) -> Iterator[Finding]:
+    """The gathers of so many rows in one function, if all that is made of these is reduced to totals."""
+    flow = flow_of(report)
     parts = None if flow is None else devices_along(axes, axis_sizes(report, flow, places[0]))
-    (gathered,) = numbers_of(first, DIMENSION)[:1] or (0,)
-    rows = (first.outputs[0].type.array.shape or ())[gathered : gathered + 1]
     if flow is None or parts in (None, 1) or not rows:
         return
     starts = [At(place.jaxpr, each.name) for place in places for each in place.equation.outputs]
+    everywhere = global_flow_of(flow.text)  # gradients are computed in a shard_map of their own
     reach = forward(
-        flow, starts, BY_ROWS, keeps=lambda use: all(_shape(flow, at).count(rows[0]) == 1 for at in flow.after(use))
+        everywhere,
+        starts,
+        BY_ROWS,
+        keeps=lambda use: all(_shape(flow, at).count(rows[0]) == 1 for at in everywhere.after(use)),
     )
-    if not reach.is_all or not all(_reduces(flow, use, rows, axes) for use in reach.ends):
+    totals = [use for use in reach.ends if _reduces(flow, use, rows, axes)]
+    if not reach.is_all or not all(use in totals or _is_of_gradients(flow, use) for use in reach.ends):
         return
     compiled = [
         compiled_as(report, flow, place, "all-gather", each.type.array)
@@ -108,7 +136,9 @@ def _checked_together(report: Report, axes: tuple[str, ...], places: list[Equati
     ]
     if is_compiled(report) and not any(compiled):
         return
-    reductions = tuple(dict.fromkeys(use.place for use in reach.ends))
+    reductions = tuple(dict.fromkeys(use.place for use in totals if not flow.is_backward(use.place)))
+    if not reductions:
+        return
     yield finding(
         RULE,
         flow.place(places[0]),
@@ -137,15 +167,16 @@ def _of_own_rows(
     program, along = report.program, axes_text(axes)
     calls = {call_to_leave_out(program, flow.source(each), GATHERS): None for each in gathers}
     own = together(*(without_call(program, call) for call in calls))
-    totals = {call_at(program, flow.source(each), TOTALS): each.equation.primitive for each in reductions}
+    named = (*TOTALS, *SPREADS)
+    totals = {call_at(program, _source(flow, each), named): each.equation.primitive for each in reductions}
     around = {
-        call: "pmean" if name_of(call[1].func) == "mean" else INSTEAD[primitive]
+        call: "pmean" if name_of(call[1].func) in ("mean", *SPREADS) else INSTEAD[primitive]
         for call, primitive in totals.items()
         if call is not None
     }
     names = ", ".join(operand_text(call, "it") for call in calls)
     if len(around) == len(totals):
-        edits = (wrapped(call, f"{of_lax(program, call, name)}(", f", {along})") for call, name in around.items())
+        edits = (_total(program, call, name, along) for call, name in around.items())
         kinds = " and ".join(dict.fromkeys(around.values()))
         yield Fix(f"leave out the gathers of {names}, and {kinds} each total over {along}", together(own, *edits))
     call = next(iter(calls))
@@ -154,6 +185,30 @@ def _of_own_rows(
         mean = of_lax(program, call, "pmean")
         edits = (wrapped((call[0], value), f"{mean}(", f", {along})") for value in returned_by(function[1]))
         yield Fix(f"leave out the gathers of {names}, and average what {function[0]} returns", together(own, *edits))
+
+
+def _source(flow: Flow, place: EquationPlace) -> SourcePosition:
+    """The lines that an equation comes from; of one without them, in a function of JAX, those of its caller."""
+    return next((at for each in flow.around(place) if (at := flow.source(each)).stack), flow.source(place))
+
+
+def _total(program: Program, call: Call, collective: str, along: str) -> Edits:
+    """A total over all devices' rows; of a variance the mean of the squares, less the square of the mean."""
+    node, reduce = call[1], of_lax(program, call, collective)
+    if name_of(node.func) not in SPREADS:
+        return wrapped(call, f"{reduce}(", f", {along})")
+    source, (value, *args) = program.file(call[0]), (getattr(node.func, "value", node), *node.args)
+    if source is not None and isinstance(value, ast.Name) and imports(source, value.id):
+        value, args = node.args[0], node.args[1:]  # a module's function
+    rest = ", ".join(map(ast.unparse, (*args, *node.keywords)))
+    text = parenthesized(ast.unparse(value))
+    variance = f"{reduce}(({text} ** 2).mean({rest}), {along}) - {reduce}({text}.mean({rest}), {along}) ** 2"
+    return instead(call, f"({variance}) ** 0.5" if name_of(node.func) == "std" else f"({variance})")
+
+
+def _is_of_gradients(flow: Flow, use: Use) -> bool:
+    """Return whether a use reduces gradients of gathered rows, or gives them back to the devices that have the rows."""
+    return use.place.equation.primitive in (*INSTEAD, *REDUCTIONS) and flow.is_backward(use.place)
 
 
 def _shape(flow: Flow, value: At) -> tuple[int, ...]:
