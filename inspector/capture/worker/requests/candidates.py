@@ -106,7 +106,7 @@ class Requests:
         sizes: Counter[int] = Counter()
         free = []
         for members in groups.values():
-            ranked = [number for number in members if lowered.types[number].rank]
+            ranked = [number for number in members if lowered.types[number].rank and not self._is_key(number)]
             leading = {lowered.types[number].shape[0] for number in ranked}
             if ranked and len(leading) == 1 and not state & set(members):
                 free += ranked
@@ -116,11 +116,16 @@ class Requests:
             free = [
                 number
                 for number, type in enumerate(lowered.types)
-                if type.rank and number not in state and lowered.arguments[number].dims[0]
+                if type.rank and number not in state and lowered.arguments[number].dims[0] and not self._is_key(number)
             ]
             sizes.update(lowered.types[number].shape[0] for number in free)
         likeliest = max(sizes, key=lambda size: sizes[size], default=0)
         yield from (number for number in free if lowered.types[number].shape[0] == likeliest)
+
+    def _is_key(self, number: int) -> bool:
+        """Return whether an argument is one random key."""
+        type = self.lowered.types[number]
+        return str(type.element_type) == "ui32" and list(type.shape) in ([2], [4])
 
     def is_of_data(self, candidate: Candidate) -> bool:
         """Return whether it begins with an argument, and changes no arguments but data."""
@@ -332,6 +337,8 @@ class Requests:
         dims = self._batch_dims(pricing)
         groups: dict[tuple[str, tuple[Frame, ...]], list[int]] = defaultdict(list)
         for number, what in self._places():
+            if number not in dims and what == "product":  # where a reshape merges the batch behind another dimension
+                dims[number] = self._largest_dim(lowered.operations[number])
             stack = lowered.stack(number) if number in dims and lowered.is_forward(number) else ()
             if stack:
                 groups[what, stack].append(number)
@@ -349,6 +356,12 @@ class Requests:
                         changes.append(Change("new", number, Spec(sharded, others if is_loose else ())))
                 if changes:
                     yield Candidate("a", tuple(changes))
+
+    @staticmethod
+    def _largest_dim(product: Any) -> int:
+        """The largest dimension of a product, which may be the batch; a parameter's are rarely as large."""
+        shape = _shape(product.results[0]) or [0]
+        return max(range(len(shape)), key=shape.__getitem__)
 
     def _places(self) -> Iterator[tuple[int, str]]:
         """Places where parameters meet data: lookups, products of both, and parameters that are broadcast."""
