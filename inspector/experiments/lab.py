@@ -29,7 +29,7 @@ from .elsewhere import elsewhere
 from .measured import measured, received_next
 from .pricing import Prices, prices
 from .rewrites import rewrites
-from .suspects import RULE, confirmed, obstacle, with_suspects
+from .suspects import RULE, WORK_RULES, confirmed, obstacle, with_suspects
 from .switches import draws_others
 from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
 from .verdict import Side, is_more, judged, may_help
@@ -147,7 +147,8 @@ class Lab:
         waiting: dict[Future[_Tried | Experiment], list[tuple[int, int]]] = {}
         unchanged: Future[Report] | None = None
         with ThreadPoolExecutor(MAX_AT_ONCE + 2) as pool:
-            is_wanted = search and self._policy.wants(RULE) and measured(self._report).bytes != 0
+            is_costly = measured(self._report).bytes != 0 or any(each.rule in WORK_RULES for each in found)
+            is_wanted = search and self._policy.wants(RULE) and is_costly
             pricing = pool.submit(self._prices) if is_wanted else None
             _ = self._gentle, self._side  # before any thread asks for them
             if search:
