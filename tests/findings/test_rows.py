@@ -70,7 +70,8 @@ def accuracy_inputs():
     rows = jax.random.uniform(jax.random.key(1), (32, 16))
     return jax.random.normal(jax.random.key(0), (16, 10)), jax.device_put(rows, NamedSharding(mesh, P("d")))
 
-evaluated_inputs = normalized_inputs = among_all_inputs = halves_inputs = sliced_inputs = beside_inputs = accuracy_inputs
+evaluated_inputs = normalized_inputs = among_all_inputs = accuracy_inputs
+halves_inputs = sliced_inputs = beside_inputs = accuracy_inputs
 """
 
 CASES = [
