@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..capture.model import PHASES, Capture, Execution
 from ..capture.protocol.request import Request
@@ -172,12 +172,13 @@ class Lab:
                     waiting.setdefault(self._known[edits], []).append((number, position))
                 if not waiting and pricing is None:
                     for number, position in left:  # what was tried for another finding
-                        known = self._known.get(found[number].fixes[position].edits)
-                        if known is not None:
-                            yield number, position, self._with_outcome(known.result(), found[number], position)
+                        same = self._known.get(found[number].fixes[position].edits)
+                        if same is not None:
+                            yield number, position, self._with_outcome(same.result(), found[number], position)
                     return
-                begun = (pricing, None if unchanged is None or unchanged.done() else unchanged)
-                done, _ = wait((*waiting, *filter(None, begun)), return_when=FIRST_COMPLETED)
+                begun: list[Future[Any]] = [each for each in (pricing, unchanged) if each is not None]
+                known = [each for each in begun if each is pricing or not each.done()]
+                done, _ = wait((*waiting, *known), return_when=FIRST_COMPLETED)
                 if pricing in done and pricing is not None:
                     found[:] = with_suspects(found, self._report, pricing.result())
                     pricing = None

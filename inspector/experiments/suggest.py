@@ -176,9 +176,10 @@ class _Trials:
         if numbers.values == "differ":
             return None
         done = Experiment("tried", before=self._before, after=measured(inspect(changed)), values=numbers.values)
-        if done.after.memory > MORE * self._before.memory:
+        found = _assignment(done, row, edits)
+        if found.memory > MORE * self.today.memory:
             self._too_large.append(row)
-        return _assignment(done, row, edits)
+        return found
 
     @cached_property
     def _unchanged(self) -> Execution | None:
