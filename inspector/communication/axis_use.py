@@ -47,7 +47,10 @@ def axes_used(
         if each.role == "output" and each.sharding is not None and each.sharding.dims
         for axis in each.sharding.dims[0].axes
     }
-    batch = set(sizes) if context_of(program).differentiated else rows
+    collectives = (each for total in totals for each in total.collectives)
+    sent_on = (each for each in collectives if each.kind == "collective-permute" and each.origin == "user")
+    grid = {axis.name for each in sent_on for axis in each.axes or ()}  # its rows need those of neighbors
+    batch = set(sizes) if context_of(program).differentiated else rows - grid
     return tuple(
         _use(name, size, arguments, kinds, parameters, totals, has_batch=name in batch) for name, size in sizes.items()
     )

@@ -8,6 +8,7 @@ from shardscope.inspector.capture.protocol.request import Request
 from shardscope.inspector.capture.spawn import last_capture
 from shardscope.inspector.communication.axis_use import argument_kinds
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report import Report
 
 SCRIPT = """
 import jax, jax.numpy as jnp
@@ -38,14 +39,27 @@ def update(params, replay):
     return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params, replay)), replay
 
 
+def neighbors(grid):
+    above, below = (jax.lax.ppermute(grid[-1:], "x", [(n, (n + by) % 8) for n in range(8)]) for by in (1, -1))
+    return (jnp.concatenate([above, grid[:-1]]) + jnp.concatenate([grid[1:], below])) / 2
+
+
+smooth = jax.jit(jax.shard_map(neighbors, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
+double = jax.jit(lambda grid: 2 * grid)
+
 if __name__ == "__main__":
+    smooth(batch["image"]), double(batch["image"])
     evaluate(params, batch, layers)
     params, replay = update(params, replay)
 """
 
 
+def report_of(script: Path, function: str) -> Report:
+    return inspect(last_capture(Request(f"{script}:{function}", devices=8, live=False)))
+
+
 def kinds_of(script: Path, function: str) -> dict[str, str]:
-    report = inspect(last_capture(Request(f"{script}:{function}", devices=8, live=False)))
+    report = report_of(script, function)
     arguments = [each for each in report.shardings if each.role == "argument" and each.sharding is not None]
     return {each.name: kind for kind, each, _ in argument_kinds(report.program, arguments)}
 
@@ -69,3 +83,10 @@ def test_batches_and_replay_buffers_are_data(tmp_path: Path) -> None:
         "replay['now']": "data",
         "replay['seen']": "data",
     }
+
+
+def test_rows_that_neighbors_need_are_no_batch(tmp_path: Path) -> None:
+    script = tmp_path / "kinds.py"
+    script.write_text(SCRIPT)
+    shards = [[each.what for each in report_of(script, name).axes[0].shards] for name in ("smooth", "double")]
+    assert shards == [["dimension 0 of data"], ["batch"]]
