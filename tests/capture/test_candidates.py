@@ -192,3 +192,38 @@ def test_moments_beside_the_parameters_of_one_state(parameters: str, has_home: b
         found = Requests(Lowered(modules.text_of(lowered.compiler_ir("stablehlo")).encode()))
         homes = {found.lowered.names[number]: found.lowered.names[home] for number, home in found.home.items()}
     assert homes == ({"state['zmu']['w']": f"state['{parameters}']['w']"} if has_home else {})
+
+
+def best_of(function: Any, *arguments: Any, by: str) -> float:
+    """The cost of the program with the best new constraint, as a share of that without it."""
+    lowered = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cpu",))
+    with modules.context(), modules.ir.Location.unknown():
+        found = Lowered(modules.text_of(lowered.compiler_ir("stablehlo")).encode())
+        requests, pricing = Requests(found), Pricing(found)
+        new = [each.changes for each in requests.candidates(pricing) if each.kind == "a"]
+        costs = [float(getattr(pricing.of(requests.pinned(changes)), by)) for changes in ((), *new)]
+    return min(costs[1:]) / costs[0]
+
+
+def test_a_batch_that_a_reshape_merged_is_sharded_again() -> None:
+    """A key is no batch, though it is as little state."""
+
+    def render(params: Any, rays: jax.Array, key: jax.Array) -> jax.Array:
+        depths = jax.random.uniform(key, (4,))
+        points = (depths[:, None, None] * rays).reshape(-1, 8)
+        return (jnp.tanh(points @ params["in"]) @ params["out"]).mean()
+
+    params = {"in": typed((8, 64)), "out": typed((64, 64))}
+    assert best_of(render, params, typed((128, 8), "x"), typed((2,), dtype=jnp.uint32), by="flops") == 1 / 4
+
+
+def test_stacked_gradients_are_orthogonalized_by_layers() -> None:
+    def update(stack: jax.Array, x: jax.Array) -> jax.Array:
+        gradient = jax.grad(lambda stack: jnp.sum(jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, stack)[0]))(
+            stack
+        )
+        for _ in range(5):
+            gradient = 2 * gradient - gradient @ gradient.swapaxes(1, 2) @ gradient
+        return stack - gradient
+
+    assert best_of(update, typed((8, 64, 64), None, "x"), typed((128, 64), "x"), by="bytes") < 1 / 2

@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -28,6 +28,10 @@ T = TypeVar("T")
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 _FIRST = re.compile(r"^\w+")
 _NUMBER = re.compile(r"\[\d+\]")
+_STACKED = re.compile(r"lhs_batching_dimensions = \[(\d+)")
+MAX_STACKS = 4
+"""Lines from which stacks of matrices are followed."""
+
 FLOATS = ("f32", "bf16", "f16", "f64")
 NUMBER = "shardscope.number"
 
@@ -356,6 +360,25 @@ class Requests:
                         changes.append(Change("new", number, Spec(sharded, others if is_loose else ())))
                 if changes:
                     yield Candidate("a", tuple(changes))
+        yield from self._stacks(dims)
+
+    def _stacks(self, batch: Mapping[int, int]) -> Iterator[Candidate]:
+        """Stacks of matrices that are multiplied and hold no data, as gradients of layers: each device its own ones."""
+        lowered = self.lowered
+        groups: dict[tuple[Frame, ...], dict[int, int]] = defaultdict(dict)
+        for number, operation in enumerate(lowered.operations):
+            found = operation.name == "stablehlo.dot_general" and _STACKED.search(
+                str(operation.attributes["dot_dimension_numbers"])
+            )
+            maker = lowered.number_of(operation.operands[0]) if found else None
+            if found and maker is not None and number not in batch and lowered.stack(maker):
+                groups[lowered.stack(maker)][maker] = int(found[1])
+        for members in itertools.islice(groups.values(), MAX_STACKS):
+            for axis, size in lowered.axes.items():
+                types = {number: ir.RankedTensorType(lowered.operations[number].results[0].type) for number in members}
+                if size > 1 and all(types[number].shape[dim] % size == 0 for number, dim in members.items()):
+                    specs = ((n, _with_axes(((),) * types[n].rank, dim, (axis,))) for n, dim in members.items())
+                    yield Candidate("a", tuple(Change("new", number, spec) for number, spec in specs))
 
     @staticmethod
     def _largest_dim(product: Any) -> int:
