@@ -56,7 +56,7 @@ TOTALS = ("sum", "max", "min", "amax", "amin", "mean")
 """The functions that reduce, where a user calls them."""
 
 SPREADS = ("var", "std")
-"""Those that reduce twice: a mean, and that of squares around it."""
+"""The functions that reduce twice: a mean, and that of squares around it."""
 
 
 DIMENSION = "all_gather_dimension"
