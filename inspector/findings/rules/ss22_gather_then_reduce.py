@@ -58,7 +58,6 @@ TOTALS = ("sum", "max", "min", "amax", "amin", "mean")
 SPREADS = ("var", "std")
 """The functions that reduce twice: a mean, and that of squares around it."""
 
-
 DIMENSION = "all_gather_dimension"
 """The parameter of a gather that has its dimension."""
 
@@ -143,7 +142,7 @@ def _checked_together(
         RULE,
         flow.place(places[0]),
         f"{rows[0]} rows are gathered over {', '.join(axes)}, and all that is made of them is reduced over them:"
-        " each device can reduce its own",
+        " each device could reduce its own",
         confidence="likely",
         axes=axes,
         related=map(flow.place, (*places[1:], *reductions)),
@@ -198,7 +197,7 @@ def _total(program: Program, call: Call, collective: str, along: str) -> Edits:
     if name_of(node.func) not in SPREADS:
         return wrapped(call, f"{reduce}(", f", {along})")
     source, (value, *args) = program.file(call[0]), (getattr(node.func, "value", node), *node.args)
-    if source is not None and isinstance(value, ast.Name) and imports(source, value.id):
+    if source is not None and isinstance(value, ast.Name) and imports(source, value.id) and args:
         value, args = node.args[0], node.args[1:]  # a module's function
     rest = ", ".join(map(ast.unparse, (*args, *node.keywords)))
     text = parenthesized(ast.unparse(value))
