@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..report import Experiment, Finding, Fix, Report
 from ..units import known_sum
+from .compiled import in_hlo
 from .rule import rank
 from .rules import rule_of
 
@@ -20,11 +21,13 @@ LEAST_SECONDS = 1e-6
 
 def settled(report: Report) -> Report:
     """The report with each finding as severe as what is known of its fixes makes it; the largest savings first."""
-    found = [_settled(each, report) for each in report.findings]
+    sent = known_sum(each.step_bytes for each in in_hlo(report)) or 0
+    found = [_settled(each, sent) for each in report.findings]
     return replace(report, findings=tuple(sorted(_one_for_each_change(found), key=_by_cause)))
 
 
-def _settled(found: Finding, report: Report) -> Finding:
+def _settled(found: Finding, step_bytes: int) -> Finding:
+    """A finding of a program that sends so many bytes in all."""
     expected = found.expected if any(found.expected) else (found.saved_bytes, found.saved_seconds)
     found = replace(found, expected=expected, saved_bytes=None, saved_seconds=None)
     fixes = tuple(sorted((_with_reason(fix, found) for fix in found.fixes), key=_order))
@@ -32,7 +35,8 @@ def _settled(found: Finding, report: Report) -> Finding:
     sent, taken = (None, None) if best is None else (best.bytes_saved, best.seconds_saved)
     less = None if sent is None or sent < 0 else sent
     if found.severity == "error" or rule_of(found).is_observation:
-        return replace(found, fixes=fixes, saved_bytes=less or None, saved_seconds=taken)
+        severity = "info" if found.severity == "warning" and _is_negligible(expected, step_bytes) else found.severity
+        return replace(found, fixes=fixes, saved_bytes=less or None, saved_seconds=taken, severity=severity)
     if best is None:
         return replace(found, fixes=fixes, severity="info")
     shares = [
@@ -56,6 +60,11 @@ def _settled(found: Finding, report: Report) -> Finding:
         saved_bytes=less,
         saved_seconds=taken,
     )
+
+
+def _is_negligible(cost: tuple[int | None, float | None], step_bytes: int) -> bool:
+    """Return whether the bytes of a finding are known, and too few of those of a step for a warning."""
+    return cost[0] is not None and cost[0] < LEAST_SHARE * step_bytes and (cost[1] or 0.0) < LEAST_SECONDS
 
 
 def _less(before: int | None, after: int | None) -> int | None:

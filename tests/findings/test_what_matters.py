@@ -63,3 +63,15 @@ def test_a_large_part_that_only_a_person_can_mend_is_said() -> None:
     assert "50%" in said(replace(found, saved_bytes=24))
     assert said(replace(found, saved_bytes=24, confidence="likely")) == ""
     assert said(replace(found, saved_bytes=24, fixes=(replace(idea[0], edits=(EDIT,)),))) == ""
+
+
+@pytest.mark.parametrize(
+    ("size", "severity", "settles"),
+    [(8, "warning", "info"), (48, "warning", "warning"), (None, "warning", "warning"), (8, "error", "error")],
+)
+def test_an_observed_cost_below_a_share_of_the_step_is_a_note(size: int | None, severity: str, settles: str) -> None:
+    """A mean over an axis along which a loss is the same; a sum of it is wrong, however few bytes it sends."""
+    found = by_hand.finding(rule="SS04", confidence="proved", severity=severity, saved_bytes=size)
+    report = by_hand.report(collectives=(by_hand.collective(wire_bytes=4800, stage="hlo-spmd"),), findings=(found,))
+    (after,) = settled(report).findings
+    assert after.severity == settles
