@@ -336,7 +336,7 @@ CEILINGS = {
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 3245,
-    "inspector/findings": 8595,
+    "inspector/findings": 8605,
     "inspector/ir": 1906,
     "inspector/render": 8720,
     "inspector/report": 2815,
