@@ -163,6 +163,8 @@ def verdict(fix: Fix) -> str:
     """The result of trying a fix."""
     if fix.experiment is None:
         return "idea, not tried"
+    if fix.experiment.state == "untried":
+        return f"tried: {fix.experiment.why}"
     if not fix.helps:
         return f"tried, refused: {fix.experiment.why}"
     if fix.experiment.values == "not compared":

@@ -53,7 +53,7 @@ class Search:
         self._runs_left = 0
         self._seen: set[tuple[tuple[str, bytes], ...]] = {()}
         self.stopped: list[_Solution] = []
-        """Edits that end an error, but with which the script meets one that is not known."""
+        """Edits that end an error, but with which the script meets one that is not known, or goes on for too long."""
 
     def solutions(self, problem: Problem, reason: Reason) -> Iterator[_Solution]:
         """Yield the edits with which it runs: single ones first, then several, and those that give up its mode last."""
@@ -144,7 +144,7 @@ class Search:
 def _is_another(one: Run, other: Run) -> bool:
     """Return whether an error is a different one: of another text, or at another place."""
     is_other = (one.said, _line(one.stack)) != (other.said, _line(other.stack))
-    return is_other and other.error not in ("timeout", "SyntaxError")
+    return is_other and other.error != "SyntaxError"
 
 
 def _line(stack: Sequence[StackFrame]) -> list[tuple[str, int]]:
@@ -250,8 +250,10 @@ def _fix(problem: Problem, solution: _Solution, trial: Experiment) -> Fix:
 
 
 def _stopped(problem: Problem, solution: _Solution) -> Fix:
-    """Edits with which a script goes on, to an error that is not known."""
+    """Edits with which a script goes on, to an error that is not known, or for longer than it may."""
     run = solution.run
+    if run.error == "timeout":
+        return _fix(problem, solution, Experiment("untried", f"it ends this error; the script then {run.said}"))
     where = f", {os.path.basename(run.stack[0].file)}:{run.stack[0].line}" if run.stack else ""
     why = f"it ends this error; the next one is {run.error}: {run.said.partition(chr(10))[0]}{where}"
     return _fix(problem, solution, Experiment("does not trace", why))

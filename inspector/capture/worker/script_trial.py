@@ -70,13 +70,13 @@ def _forked(job: dict[str, Any]) -> dict[str, Any]:
         os.close(reading)
         _child(job, writing)
     os.close(writing)
-    text, deadline = b"", time.monotonic() + job["timeout"]
-    while (left := deadline - time.monotonic()) > 0 and select.select([reading], [], [], left)[0]:
-        piece = os.read(reading, 1 << 16)
+    text, deadline, is_late = b"", time.monotonic() + job["timeout"], False
+    while not is_late:
+        is_late = not select.select([reading], [], [], max(0.0, deadline - time.monotonic()))[0]
+        piece = b"" if is_late else os.read(reading, 1 << 16)
         if not piece:
             break
         text += piece
-    is_late = left <= 0
     os.close(reading)
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
