@@ -338,7 +338,7 @@ CEILINGS = {
     "inspector/experiments": 3245,
     "inspector/findings": 8605,
     "inspector/ir": 1906,
-    "inspector/render": 8720,
+    "inspector/render": 8725,
     "inspector/report": 2815,
     "inspector/selection": 285,
     "inspector/shardings": 2770,
