@@ -73,7 +73,7 @@ def check(report: Report) -> Iterator[Finding]:
             each for number in range(len(place.equation.outputs)) for each in _checked(report, flow, place, number)
         ]
         yield from found
-        if not found and place.equation.axes and dict(place.equation.params).get("tiled") == "True":
+        if not found and place.equation.axes and _is_tiled(place):
             together.setdefault((place.jaxpr, place.equation.axes, _rows(place)), []).append(place)
     for (_, axes, rows), places in together.items():
         yield from _checked_together(report, axes, rows, places)
@@ -92,9 +92,7 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
     )
     if not reach.is_all or parts == 1 or len({use.place.equation.primitive for use in reach.ends}) != 1:
         return
-    (gathered,) = numbers_of(equation, DIMENSION)[:1] or (0,)
-    whole = equation.outputs[number].type.array.shape or ()
-    if not all(_reduces(flow, use, whole[gathered : gathered + 1], axes) for use in reach.ends):
+    if not all(_reduces(flow, use, _rows(place, number), axes) for use in reach.ends):
         return
     reductions = tuple(dict.fromkeys(use.place for use in reach.ends))
     compiled = compiled_as(report, flow, place, "all-gather", equation.outputs[number].type.array)
@@ -103,10 +101,14 @@ def _checked(report: Report, flow: Flow, place: EquationPlace, number: int) -> I
         yield _found(report, flow, place, number, reductions, compiled, fix)
 
 
-def _rows(gather: EquationPlace) -> tuple[int, ...]:
-    """The size of the gathered dimension, if it is known."""
+def _rows(gather: EquationPlace, number: int = 0) -> tuple[int, ...]:
+    """The size of the gathered dimension of a result, if it is known."""
     (dim,) = numbers_of(gather.equation, DIMENSION)[:1] or (0,)
-    return (gather.equation.outputs[0].type.array.shape or ())[dim : dim + 1]
+    return (gather.equation.outputs[number].type.array.shape or ())[dim : dim + 1]
+
+
+def _is_tiled(gather: EquationPlace) -> bool:
+    return dict(gather.equation.params).get("tiled") == "True"
 
 
 def _checked_together(
@@ -273,7 +275,7 @@ def _fix(
     means = {each is not None and name_of(each[1].func) == "mean" for each in calls}
     if True in means:
         collective = "pmean"
-    is_tiled = dict(equation.params).get("tiled") == "True"
+    is_tiled = _is_tiled(place)
     (gathered,) = numbers_of(equation, DIMENSION)[:1] or (0,)
     if None in calls or len(means) > 1:
         return Fix(f"{INSTEAD[reductions[0].equation.primitive]} each device's own part of it instead of gathering it")

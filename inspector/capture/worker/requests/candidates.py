@@ -374,8 +374,8 @@ class Requests:
             if found and maker is not None and number not in batch and lowered.stack(maker):
                 groups[lowered.stack(maker)][maker] = int(found[1])
         for members in itertools.islice(groups.values(), MAX_STACKS):
+            types = {number: ir.RankedTensorType(lowered.operations[number].results[0].type) for number in members}
             for axis, size in lowered.axes.items():
-                types = {number: ir.RankedTensorType(lowered.operations[number].results[0].type) for number in members}
                 if size > 1 and all(types[number].shape[dim] % size == 0 for number, dim in members.items()):
                     specs = ((n, _with_axes(((),) * types[n].rank, dim, (axis,))) for n, dim in members.items())
                     yield Candidate("a", tuple(Change("new", number, spec) for number, spec in specs))
