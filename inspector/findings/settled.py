@@ -32,13 +32,10 @@ def _settled(found: Finding, step_bytes: int) -> Finding:
     found = replace(found, expected=expected, saved_bytes=None, saved_seconds=None)
     fixes = tuple(sorted((_with_reason(fix, found) for fix in found.fixes), key=_order))
     best = next((fix.experiment for fix in fixes if fix.helps), None)
-    sent, taken = (None, None) if best is None else (best.bytes_saved, best.seconds_saved)
-    less = None if sent is None or sent < 0 else sent
-    if found.severity == "error" or rule_of(found).is_observation:
-        severity = "info" if found.severity == "warning" and _is_negligible(expected, step_bytes) else found.severity
-        return replace(found, fixes=fixes, saved_bytes=less or None, saved_seconds=taken, severity=severity)
     if best is None:
-        return replace(found, fixes=fixes, severity="info")
+        is_proved = rule_of(found).is_observation and not _is_negligible(expected, step_bytes)
+        is_kept = found.severity == "error" or is_proved
+        return replace(found, fixes=fixes, severity=found.severity if is_kept else "info")
     shares = [
         (saved or 0) / whole
         for saved, whole in (
@@ -53,17 +50,13 @@ def _settled(found: Finding, step_bytes: int) -> Finding:
         shares = shares[1:2]
     is_all = best.before.bytes is None and best.after.bytes == 0
     is_small = not is_all and max(shares, default=0.0) < LEAST_SHARE and (best.seconds_saved or 0.0) < LEAST_SECONDS
-    return replace(
-        found,
-        fixes=fixes,
-        severity="info" if is_small else "warning",
-        saved_bytes=less,
-        saved_seconds=taken,
-    )
+    less = None if best.bytes_saved is None or best.bytes_saved < 0 else best.bytes_saved
+    found = replace(found, fixes=fixes, saved_bytes=less, saved_seconds=best.seconds_saved)
+    return found if found.severity == "error" else replace(found, severity="info" if is_small else "warning")
 
 
 def _is_negligible(cost: tuple[int | None, float | None], step_bytes: int) -> bool:
-    """Return whether the bytes of a finding are known, and too few of those of a step for a warning."""
+    """Return whether the bytes that a finding costs are known, and too few of those of a step for a warning."""
     return cost[0] is not None and cost[0] < LEAST_SHARE * step_bytes and (cost[1] or 0.0) < LEAST_SECONDS
 
 
