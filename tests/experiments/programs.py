@@ -685,3 +685,35 @@ step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P("data"), out_specs=P("
 step_inputs = (A(S("data"), 64, 32),)
 """
 """Whole blocks that are sent, of which the last row is used."""
+
+SHUFFLED = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+def shardings():
+    mesh = Mesh(np.array(jax.devices()[:8]), ("d",))
+    rows = NamedSharding(mesh, P("d"))
+    return rows, NamedSharding(mesh, P(None, "d"))
+
+ROWS
+def loss(p, x, y):
+    for w1, w2 in p:
+        x = x + jax.nn.gelu(jax.nn.softmax(x @ x.swapaxes(1, 2)) @ x @ w1) @ w2
+    return jnp.mean((x - y) ** 2)
+
+@jax.jit
+def step(p, x, y, key):
+    perm = jax.random.permutation(key, x.shape[0])
+    x, y = x[perm], y[perm]
+    return jax.tree.map(lambda a, b: a - 1e-3 * b, p, jax.grad(loss)(p, x, y))
+
+def main(rows, columns):
+    put = lambda sharding, *shape: jax.device_put(np.random.randn(*shape).astype("f") / 50, sharding)
+    p = [(put(columns, 64, 256), put(rows, 256, 64)) for _ in "ab"]
+    x = put(rows, 32, 64, 64)
+    step(p, x, x, jax.random.key(0))
+
+if __name__ == "__main__":
+    main(*shardings())
+"""
+"""A batch that is shuffled in the step, where no mesh has a name."""

@@ -280,6 +280,19 @@ def test_a_loss_that_is_averaged_twice_is_averaged_once(tmp_path: Path) -> None:
     assert "return jnp.mean(jnp.tanh(x @ w) ** 2)" in changed.decode()
 
 
+@pytest.mark.parametrize(
+    ("named", "mesh"),
+    [("rows, columns = shardings()", "rows.mesh"), ("", "jax.typeof(x).sharding.mesh")],
+    ids=["sharding", "nothing"],
+)
+@pytest.mark.once
+def test_rows_in_another_order_are_sharded_by_a_mesh_without_a_name(tmp_path: Path, named: str, mesh: str) -> None:
+    """It is that of a sharding which a function returns beside others, or else that of the rows."""
+    _, found, done = first_experiment(tmp_path, programs.SHUFFLED.replace("ROWS", named))
+    assert found.fixes[0].edits[-1].text.endswith(f", NamedSharding({mesh}, P('d')))")
+    assert (done.after.bytes or 0) < 0.5 * (done.before.bytes or 0)
+
+
 @pytest.mark.once
 def test_state_that_each_call_replaces_is_donated(tmp_path: Path) -> None:
     """The compiled program then has an alias for it. One that the script keeps is left alone."""

@@ -132,7 +132,10 @@ def spelled(program: Program, file: str, text: str) -> str:
 
 
 def sharding_text(program: Program, placed: Placed, spec: str) -> str:
-    """A sharding as the file can name it where an expression stands; the spec alone where no mesh has a name."""
+    """A sharding as the file can name it where an expression stands; the spec alone where that is how it writes them.
+
+    Where no mesh has a name, it is that of a value which the expression takes. Empty where nothing can be named.
+    """
     file = placed[0]
     text = spelled(program, file, spec.replace("P.UNCONSTRAINED", "None"))
     if not text:
@@ -142,7 +145,32 @@ def sharding_text(program: Program, placed: Placed, spec: str) -> str:
     mesh, named = mesh_text(program, placed), spelled(program, file, "NamedSharding")
     if mesh and named:
         return f"{named}({mesh}, {text})"
-    return text if _has_bare_specs(program, file) else ""
+    if _has_bare_specs(program, file):
+        return text
+    value = _operand_text(program, placed)
+    return f"{named}(jax.typeof({value}).sharding.mesh, {text})" if named and value else ""
+
+
+def _operand_text(program: Program, placed: Placed) -> str:
+    """Return an array that an expression takes: a name that its functions assign, or an item of one."""
+    source = program.file(placed[0])
+    if source is None or not imports(source, "jax"):
+        return ""
+    scopes = [node for node in around(program, placed) if isinstance(node, Body)]
+    own = {each.arg for body in scopes for each in ast.walk(body.args) if isinstance(each, ast.arg)} - {"self"}
+    own |= {name for body in scopes for node in ast.walk(body) for name in assigned_names(node)}
+    nodes = list(ast.walk(placed[1]))
+    inner = {node.func for node in nodes if isinstance(node, ast.Call)}
+    inner |= {node.value for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        match node:
+            case ast.Subscript(value=ast.Name(id=name) as tree, slice=ast.Constant(value=str())) if name in own:
+                if node not in inner:
+                    return ast.unparse(node)
+                inner.add(tree)
+            case ast.Name(id=name) if name in own and node not in inner:
+                return name
+    return ""
 
 
 def mesh_text(program: Program, placed: tuple[str, ast.AST]) -> str:
@@ -153,21 +181,20 @@ def mesh_text(program: Program, placed: tuple[str, ast.AST]) -> str:
         return ""
     scopes = [node for node in around(program, placed) if isinstance(node, Body)]
     given = {each.arg for body in scopes for each in ast.walk(body.args) if isinstance(each, ast.arg)}
-    local = [name for body in scopes for name in _assigned_names(ast.walk(body), MESHES)]
+    local = [name for body in scopes for name in _assigned_names(program, file, ast.walk(body), MESHES)]
     module = tree_of(source).body
-    outer = list(_assigned_names(module, MESHES))
+    outer = list(_assigned_names(program, file, module, MESHES))
     if "mesh" in given:
         return "mesh"
     if local or outer:
         return (local or outer)[0]
-    names = {target.id for node in module for target in targets_of(node)}
-    if "mesh" in names or imports(source, "mesh"):
+    if any("mesh" in assigned_names(node) for node in module) or imports(source, "mesh"):
         return "mesh"
     for node in nodes_of(program, file):
         match node:
             case ast.Attribute(value=ast.Name(id=owner), attr="mesh") if owner in given:
                 return f"{owner}.mesh"
-    return next((f"{name}.mesh" for name in _assigned_names(module, ("NamedSharding",))), "")
+    return next((f"{name}.mesh" for name in _assigned_names(program, file, module, ("NamedSharding",))), "")
 
 
 def sharding_words(report: Report, spec: str) -> str:
@@ -177,11 +204,32 @@ def sharding_words(report: Report, spec: str) -> str:
     return f"NamedSharding({mesh}, {spec})" if mesh else spec
 
 
-def _assigned_names(nodes: Iterable[ast.AST], functions: tuple[str, ...]) -> Iterator[str]:
-    for node in nodes:
-        value = getattr(node, "value", None)
-        if isinstance(node, ast.Assign) and isinstance(value, ast.Call) and name_of(value.func) in functions:
-            yield from (target.id for target in targets_of(node))
+def _assigned_names(program: Program, file: str, nodes: Iterable[ast.AST], functions: tuple[str, ...]) -> Iterator[str]:
+    """The names to which statements assign what these functions return, also by way of one that the file defines."""
+    for node in (each for each in nodes if isinstance(each, ast.Assign)):
+        for target in node.targets:
+            parts = enumerate(target.elts) if isinstance(target, ast.Tuple) else [(None, target)]
+            for number, part in parts:
+                steps = [] if number is None else [f"[{number}]"]
+                if isinstance(part, ast.Name) and _maker(program, file, node.value, steps) in functions:
+                    yield part.id
+
+
+def _maker(program: Program, file: str, node: ast.expr, steps: list[str], left: int = 5) -> str:
+    """The name of the function that makes a value, or a part of it; empty where that is not seen.
+
+    At most so many names and functions are `left` to follow.
+    """
+    node, steps = follow(program, file, node, steps)
+    if steps or not left or not isinstance(node, ast.Call | ast.Name):
+        return ""
+    if isinstance(node, ast.Name):
+        value = value_of(program, file, node.id)
+    else:
+        value = _returned(program, file, name_of(node.func))
+    if value is None:
+        return name_of(node.func) if isinstance(node, ast.Call) else ""
+    return _maker(program, file, value, [], left - 1)
 
 
 def targets_of(node: ast.AST) -> Iterator[ast.Name]:

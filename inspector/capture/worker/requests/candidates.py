@@ -341,12 +341,14 @@ class Requests:
         dims = self._batch_dims(pricing)
         groups: dict[tuple[str, tuple[Frame, ...]], list[int]] = defaultdict(list)
         for number, what in self._places():
-            if number not in dims and what == "product":  # where a reshape merges the batch behind another dimension
+            if what == "rows":
+                dims[number] = 0
+            elif number not in dims and what == "product":  # where a reshape merges the batch behind another dimension
                 dims[number] = self._largest_dim(lowered.operations[number])
             stack = lowered.stack(number) if number in dims and lowered.is_forward(number) else ()
             if stack:
                 groups[what, stack].append(number)
-        alike = _grouped(list(groups), lambda key: (key[0], key[1][0]))
+        alike = _grouped(list(groups), lambda key: (key[0], None if key[0] == "rows" else key[1][0]))
         alone = [[key] for key in groups]
         for keys in [*alone, *(each for each in alike if len(each) > 1)]:
             members = [number for key in keys for number in groups[key]]
@@ -381,17 +383,29 @@ class Requests:
                     yield Candidate("a", tuple(Change("new", number, spec) for number, spec in specs))
 
     @staticmethod
+    def _takes_rows(gather: Any) -> bool:
+        """Return whether a gather takes whole rows of a value, as of a batch that is shuffled."""
+        taken, value = (_shape(each) or [] for each in (gather.results[0], gather.operands[0]))
+        numbers = str(gather.attributes["dimension_numbers"])
+        return taken[1:] == value[1:] and "collapsed_slice_dims = [0], start_index_map = [0]" in numbers
+
+    @staticmethod
     def _largest_dim(product: Any) -> int:
         """The largest dimension of a product, which may be the batch; a parameter's are rarely as large."""
         shape = _shape(product.results[0]) or [0]
         return max(range(len(shape)), key=shape.__getitem__)
 
     def _places(self) -> Iterator[tuple[int, str]]:
-        """Places where parameters meet data: lookups, products of both, and parameters that are broadcast."""
+        """Places where parameters meet data: lookups, products of both, and parameters that are broadcast; and rows of
+        data in another order.
+        """
         from_data = self._sources()
         for number, operation in enumerate(self.lowered.operations):
             operands = [from_data.get(value, (False, False)) for value in operation.operands]
             if not len(operation.results) or not isinstance(operation.results[0].type, ir.RankedTensorType):
+                continue
+            if operation.name == "stablehlo.gather" and operands[0][0] and self._takes_rows(operation):
+                yield number, "rows"
                 continue
             if str(ir.RankedTensorType(operation.results[0].type).element_type) not in FLOATS:
                 continue
