@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ...parsers.hlo import HloType, Instruction
+from ...parsers.hlo import HloType, Instruction, TupleShape
 from ...parsers.record import Record
 from ..catalog.spellings import KIND_OF, PRIMITIVES, STABLEHLO_OPS
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of
 from ..dataflow.graph import Output
 from ..dataflow.hlo import HloUse
-from ..dataflow.meaning import MOVES, POINTWISE, Does, all_do, does
+from ..dataflow.meaning import MOVES, POINTWISE, Does, all_do, does, meaning_of
 from ..dataflow.sources import Place, ValueFlow
 from ..dataflow.walks import Ends
 from ..ir.name_scopes import is_path, last_components, merged_parts
@@ -54,6 +54,12 @@ def _slices(names: Collection[str]) -> bool:
 def _may_permute(name: str) -> bool:
     """Return whether a name, as those of instructions end, is that of a permute, or empty."""
     return not name or PRIMITIVES.get(name, STABLEHLO_OPS.get(f"stablehlo.{name}")) == "collective-permute"
+
+
+def _size(type: HloType) -> int:
+    """The number of elements, also of all arrays of a tuple."""
+    parts = type.elements if isinstance(type, TupleShape) else (type,)
+    return sum(array_type(each).elements or 0 for each in parts)
 
 
 def _contracts(instruction: Instruction) -> bool:
@@ -104,6 +110,8 @@ class Judge:
         if collective.kind == "collective-permute":
             if not self._is_shift(collective, instruction):
                 return Purpose("resharding")
+            if self._sends_edges(collective, instruction):
+                return Purpose("halo exchange")
             if (strategy := self._of_a_permute(collective, instruction)) == "ring exchange":
                 return self._of_a_ring(collective, instruction)
             if strategy:
@@ -118,6 +126,22 @@ class Judge:
         operands = () if instruction is None else self.flow.operands(instruction)
         products = (each.instruction for operand in operands for each in self.flow.sources(operand))
         return KIND_OF[collective.kind].reduces and not self._stages.isdisjoint(products)
+
+    def _sends_edges(self, collective: Collective, instruction: Instruction) -> bool:
+        """Return whether it is written in the program, and sends less than half of a block, the same on all devices.
+
+        A part that is cut at an index is one of those that go around.
+        """
+        if collective.origin not in ("user", "autodiff"):
+            return False
+        walked = (each for operand in self.flow.operands(instruction) for each in self.flow.walk(operand))
+        moves = (each.instruction for each in walked if each.is_moved)
+        return any(
+            0 < 2 * _size(each.type) < sum(_size(one.instruction.type) for one in self.flow.operands(each)[:1])
+            and all(meaning_of(name).first is None for name in _primitives(each))
+            for each in moves
+            if does(each.opcode) is not Does.FORWARD
+        )
 
     def is_reduction(self, collective: Collective) -> bool:
         """Return whether it reduces what the program's own reductions leave, as in norms and softmax."""

@@ -17,6 +17,7 @@ Strategy = Literal[
     "reductions",
     "pipeline",
     "ring exchange",
+    "halo exchange",
     "all-to-all exchange",
     "averages",
     "resharding",

@@ -114,6 +114,27 @@ def collected(x, w):
 
 collected_inputs = (jax.ShapeDtypeStruct((64, 16), jnp.float32), jax.ShapeDtypeStruct((16, 16), jnp.float32))
 inputs = (jax.ShapeDtypeStruct((64, 16), jnp.float32),) * 3
+
+@jax.jit
+@partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+def diffused(u):
+    def step(_, u):
+        padded = jnp.concatenate([send(u[-2:]), u, send(u[:2])])
+        return u + 0.1 * (padded[4:] - padded[:-4])
+
+    return lax.fori_loop(0, 3, step, u)
+
+@jax.jit
+@partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)
+def gathered(u):
+    def step(n, every):
+        sent, received = ((lax.axis_index("x") - n - each) % 4 * 16 for each in (0, 1))
+        return lax.dynamic_update_slice_in_dim(every, send(lax.dynamic_slice_in_dim(every, sent, 16)), received, 0)
+
+    every = lax.dynamic_update_slice_in_dim(jnp.zeros((64, 16)), u, lax.axis_index("x") * 16, 0)
+    return lax.fori_loop(0, 3, step, every)
+
+diffused_inputs = gathered_inputs = inputs[:1]
 """
 
 
@@ -129,6 +150,16 @@ def test_a_stage_may_add_to_what_it_receives(tmp_path: Path, target: str) -> Non
     script.write_text(PERMUTES)
     *_, final = capture(Request(f"{script}:program", target=target, live=False))
     assert purposes(final) == {"pipeline": 1, "ring exchange": 2}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "expected"), [("diffused", {"halo exchange": 2}), ("gathered", {"ring exchange": 1})])
+def test_neighbors_need_the_edges_of_a_block(tmp_path: Path, target: str, name: str, expected: dict[str, int]) -> None:
+    """A block that is computed from received edges is not passed on; a part that goes around is no edge."""
+    script = tmp_path / "program.py"
+    script.write_text(PERMUTES)
+    *_, final = capture(Request(f"{script}:{name}", target=target, live=False))
+    assert purposes(final) == expected
 
 
 @pytest.mark.parametrize("target", TARGETS)
