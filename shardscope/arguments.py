@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from glob import glob
+from pathlib import Path
 from typing import NoReturn
 
 from shardscope.commands import SUMMARIES, load
@@ -52,7 +53,24 @@ def _split(given: list[str]) -> tuple[str | None, list[str], list[str]]:
         unknown = next((text for text in given[:at] if not any(each.startswith(text) for each in options)), None)
         _refuse(script) if unknown is None or not unknown.startswith("-") else _refuse_option("run", unknown)
     before = given[: at - 1] if is_module else given[:at]
+    if not is_module and argv[:1] != ["--"]:
+        _note_options(script, argv)
     return "run", ["run", *before, "--", script], argv[1:] if argv[:1] == ["--"] else argv
+
+
+def _note_options(script: str, argv: Sequence[str]) -> None:
+    """Say which arguments of a script, that it does not mention, are options of ours."""
+    from shardscope.terminal import say
+
+    known = {text for action in _options_of("run") for text in action.option_strings}
+    names = [name for text in argv if (name := text.partition("=")[0]) in known]
+    path = script.rpartition(":")[0] or script
+    own = Path(path).read_text(errors="replace").replace("-", "_") if names and os.path.isfile(path) else ""
+    if foreign := [name for name in names if name.removeprefix("--").replace("-", "_") not in own]:
+        say(
+            f"shardscope: {', '.join(foreign)} is given to {os.path.basename(path)}, as it comes after it:"
+            f" options of shardscope stand in front of the script"
+        )
 
 
 def _place_of_script(given: Sequence[str]) -> int:

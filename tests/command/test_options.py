@@ -180,6 +180,27 @@ def test_options_end_at_the_script(given: list[str], own: dict[str, object], arg
     assert options.argv == argv
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--details", "findings"], "--details is given to train.py"),
+        (["-v", "--details=findings", "--target", "tpu"], "-v, --details is given to train.py"),
+        (["--target", "tpu"], ""),
+        (["--", "--details", "findings"], ""),
+        (["256"], ""),
+    ],
+)
+def test_options_behind_a_script_are_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: list[str], said: str
+) -> None:
+    """They are the script's; it is said of those that it does not mention."""
+    script = tmp_path / "train.py"
+    script.write_text("parser.add_argument('--target')\n")
+    assert parsed([f"{script}:step", *given]).argv == given[given[:1] == ["--"] :]
+    err = capsys.readouterr().err
+    assert said in err if said else not err
+
+
 @pytest.mark.once
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completions(shardscope: Shardscope, shell: str) -> None:
