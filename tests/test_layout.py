@@ -324,11 +324,11 @@ def test_fields_of_records_are_named_from_the_fourth_on() -> None:
 
 
 CEILINGS = {
-    "inspector/capture": 19_585,
+    "inspector/capture": 19_595,
     "inspector/catalog": 520,
     "inspector/check": 250,
     "inspector/collectives": 1905,
-    "inspector/communication": 860,
+    "inspector/communication": 880,
     "inspector/cost": 1650,
     "inspector/correspondence": 925,
     "inspector/dataflow": 2105,
@@ -336,10 +336,10 @@ CEILINGS = {
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 3245,
-    "inspector/findings": 8605,
+    "inspector/findings": 8645,
     "inspector/ir": 1906,
     "inspector/render": 8725,
-    "inspector/report": 2815,
+    "inspector/report": 2820,
     "inspector/selection": 285,
     "inspector/shardings": 2770,
     "inspector/targets": 360,
@@ -348,7 +348,7 @@ CEILINGS = {
     "inspector/values": 195,
     "inspector/variance": 490,
     "parsers": 8320,
-    "shardscope": 3810,
+    "shardscope": 3825,
     "tui": 7025,
 }
 """Lines of Python of each folder, its own and those below it. To raise one is a commit that says what was bought."""
