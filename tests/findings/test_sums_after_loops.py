@@ -54,6 +54,33 @@ def apart(w, xs):
     (total, n), _ = jax.lax.scan(body, (0.0, jnp.zeros_like(w)), xs)
     return total + n
 
+def averaged(w, x):
+    g = lax.pmean(jax.grad(loss)(w, x), "dp")
+    return g
+
+@jax.jit
+@loose
+def helped(w, xs):
+    def body(total, x):
+        return jax.tree.map(jnp.add, total, averaged(w, x)), None
+    total, _ = lax.scan(body, jnp.zeros_like(w), xs)
+    return total
+
+def averaged_beside(w, x):
+    l, g = jax.value_and_grad(loss)(w, x)
+    g = lax.pmean(g, "dp")
+    return l, 2 * g
+
+@jax.jit
+@loose
+def helped_beside(w, xs):
+    def body(carry, x):
+        total, n = carry
+        l, g = averaged_beside(w, x)
+        return (total + g, n + l), None
+    (total, n), _ = lax.scan(body, (jnp.zeros_like(w), 0.0), xs)
+    return total + lax.pmean(n, "dp")
+
 @jax.jit
 @strict
 def checked(w, xs):
@@ -122,7 +149,7 @@ def closed_over(w, xs):
     return gradients(w)
 
 propagated_inputs = recurrent_inputs = written_out_inputs = closed_over_inputs = lambda: inputs
-apart_inputs = twice_inputs = outside_inputs = lambda: inputs
+helped_inputs = helped_beside_inputs = apart_inputs = twice_inputs = outside_inputs = lambda: inputs
 inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
     jnp.ones((64, 64)), jnp.arange(8. * 64 * 64).reshape(8, 64, 64) / 1e5
 )
@@ -137,6 +164,8 @@ inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
             ("inline", "total = lax.psum(total, 'dp')"),
             ("pair", "total = lax.pmean(total, 'dp')"),
             ("apart", "(total, n) = lax.pmean((total, n), 'dp')"),
+            ("helped", "total = lax.pmean(total, 'dp')"),
+            ("helped_beside", "total = lax.pmean(total, 'dp')"),
             ("checked", "total = lax.psum(total, axis_name='dp')"),
             ("shared", "total = lax.psum(total, 'dp')"),
             ("twice", ""),

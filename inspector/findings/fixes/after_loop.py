@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
 from ...report.position import own_frames
-from .calls import Call, around, call_at, function_around, name_of, of_lax
+from .calls import (
+    Call,
+    around,
+    call_at,
+    function_around,
+    name_of,
+    nodes_of,
+    of_lax,
+    own_files,
+    returned_by,
+)
 from .edits import Edits, together, without_call, wrapped
 from .gradients import gradient_call
 
@@ -29,13 +39,41 @@ class Loop(NamedTuple):
 def after_the_loop(program: Program, reductions: Sequence[Call]) -> Iterator[Edits]:
     """Yield the changes that leave out equal reductions in a loop's body, and make one of what comes out of the loop.
 
-    The second one also makes the initial carry varying, which types demand where they are checked.
+    They may also be in a function that the body calls. The second change also makes the initial carry varying, which
+    types demand where they are checked.
     """
     function, *rest = _without_operand(reductions[0][1])
     left_out = together(*(without_call(program, each) for each in reductions))
-    if left_out and rest:
-        for cast in ("", _cast(program, reductions[0], rest[0])):
-            yield _moved(program, reductions, left_out, (function, *rest), cast)
+    calls, names = _in_body(program, reductions)
+    if left_out and rest and calls:
+        for cast in ("", _cast(program, calls[0], rest[0])):
+            yield _moved(program, calls, left_out, (function, *rest), cast, names)
+
+
+def _in_body(program: Program, reductions: Sequence[Call]) -> tuple[Sequence[Call], set[str]]:
+    """The reductions, or the only call of the function that they are in, and the names of its results that need them.
+
+    No names where it has one result; nothing where they are not seen.
+    """
+    scopes = [each for each in around(program, reductions[0]) if isinstance(each, ast.FunctionDef | ast.Module)]
+    function = scopes[0]
+    if not isinstance(function, ast.FunctionDef) or any(_loops_of(scopes[1], function)):
+        return reductions, set()
+    nodes = ((file, node) for file in own_files(program) for node in nodes_of(program, file))
+    calls = [(file, node) for file, node in nodes if isinstance(node, ast.Call) and name_of(node.func) == function.name]
+    made = list(returned_by(function))
+    if len(calls) != 1 or len(made) != 1:
+        return (), set()
+    if not isinstance(made[0], ast.Tuple):
+        return calls, set()
+    starts = [call for _, call in reductions]
+    match next(around(program, calls[0])):
+        case ast.Assign(targets=[ast.Tuple(elts=targets)]) if len(targets) == len(made[0].elts):
+            derived = _derived(function, starts, ())
+            pairs = zip(targets, made[0].elts, strict=True)
+            needed = {name_of(target) for target, each in pairs if _uses(each, starts, derived)}
+            return calls if needed and all(needed) else (), needed
+    return (), set()
 
 
 def like_it(program: Program, reduction: Call) -> list[Call]:
@@ -60,7 +98,7 @@ def own_gradients(program: Program, place: SourcePosition, axes: str) -> Edits:
             call = (frame.file, gradient[0])
             cast = _cast(program, call, axes)
             edits = wrapped((frame.file, gradient[0].args[0]), f"{cast}, ", ")")
-            return _moved(program, [call], edits, (of_lax(program, call, "psum"), axes), cast, gradient[1])
+            return _moved(program, [call], edits, (of_lax(program, call, "psum"), axes), cast, {gradient[1]} - {""})
     return ()
 
 
@@ -91,11 +129,16 @@ def _cast(program: Program, call: Call, axes: str) -> str:
 
 
 def _moved(
-    program: Program, summands: Sequence[Call], inside: Edits, reduction: tuple[str, ...], cast: str, name: str = ""
+    program: Program,
+    summands: Sequence[Call],
+    inside: Edits,
+    reduction: tuple[str, ...],
+    cast: str,
+    names: Collection[str] = (),
 ) -> Edits:
     """The edits of a loop's body, with a reduction of those parts of its carry that depend on calls in the body.
 
-    With a `name`, on that one of the first call's results. `reduction` is its function and all arguments but the first.
+    With `names`, on those of the first call's results. `reduction` is its function and all arguments but the first.
     Nothing where the loop is not found.
     """
     file = summands[0][0]
@@ -109,8 +152,8 @@ def _moved(
         return ()
     if name_of(loop.call.func) == "scan":
         carry = carry.elts[0] if isinstance(carry, ast.Tuple) and carry.elts else carry
-    starts = [] if name else [call for _, call in summands]
-    derived = _derived(body, starts, {name} if name else set())
+    starts = [] if names else [call for _, call in summands]
+    derived = _derived(body, starts, names)
     chosen = [each[1:] for each in _pairs(carry, loop.target, loop.initial) if _uses(each[0], starts, derived)]
     if not chosen:
         return ()
@@ -151,7 +194,7 @@ def _pairs(made: ast.expr, target: ast.expr, initial: ast.expr) -> list[tuple[as
     return [(made, target, initial)]
 
 
-def _derived(body: ast.FunctionDef, calls: Sequence[ast.AST], names: set[str]) -> set[str]:
+def _derived(body: ast.FunctionDef, calls: Sequence[ast.AST], names: Collection[str]) -> set[str]:
     """These names, those that a function gives to calls' results, and those of what it makes of all of them."""
     found = set(names)
     for statement in body.body:
