@@ -31,13 +31,21 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
     of dimensions, the axes that a dimension is to have for a name that has those of today.
     """
     changes = [each for each in changes if each.kind == "argument"]
-    for file in user_files(program):
-        helpers = spec_helpers(program, file)
-        for node in nodes_of(program, file):
-            rules = list(rules_in(node))
-            if len(rules) > 1:
-                yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
-                yield from _other_axes(file, rules, changes[0])
+    tables = [
+        (file, rules)
+        for file in user_files(program)
+        for node in nodes_of(program, file)
+        if (rules := list(rules_in(node)))
+    ]
+    for file, rules in sorted(tables, key=lambda table: not any(map(_is_of_batches, table[1]))):
+        if len(rules) > 1:
+            helpers = spec_helpers(program, file)
+            yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
+            yield from _other_axes(file, rules, changes[0])
+
+
+def _is_of_batches(rule: Rule) -> bool:
+    return "batch" in rule[1].lower()
 
 
 def rules_in(node: ast.AST) -> Iterator[Rule]:
@@ -68,10 +76,13 @@ def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: C
 
 
 def _other_axes(file: str, rules: Sequence[Rule], change: PricedChange) -> Iterator[Edits]:
-    """First the dimensions that lose an axis: it goes to the first name of a dimension that has a rule for it."""
+    """First the dimensions that lose an axis: it goes to the first name of a dimension that has a rule for it.
+
+    The names of batches come first: data are what is moved to other axes most often.
+    """
     pairs = zip_longest(*(entries_in(each or "P()") for each in (change.now, change.spec)))
     for now, wanted in sorted(pairs, key=lambda pair: pair[1] is not None):
-        for _, _, value in rules if now != wanted else ():
+        for _, _, value in sorted(rules, key=lambda rule: not _is_of_batches(rule)) if now != wanted else ():
             with suppress(ValueError):
                 if without_nones([ast.literal_eval(value)]) == without_nones([now]):
                     yield instead((file, value), repr(wanted))

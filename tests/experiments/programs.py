@@ -266,6 +266,33 @@ step_inputs = (w, placed(("batch", "embed"), 256, 64))
 """
 """A table of logical names of dimensions that gives the batch the axis of the weights."""
 
+MAPPED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((2, 2, 2), ("replica", "data", "model"), axis_types=(AxisType.Auto,) * 3)
+STORED = {"embed": "data", "mlp": "model"}
+COMPUTED = {"batch": "data", "mlp": "model"}
+
+def sharding(table, *names):
+    return NamedSharding(mesh, P(*(table.get(name) for name in names)))
+
+def kept(x, *names):
+    return jax.lax.with_sharding_constraint(x, sharding(COMPUTED, *names))
+
+@jax.jit
+def step(w, x):
+    h = kept(jnp.tanh(kept(x, "batch", "embed") @ w["up"]), "batch", "mlp")
+    return kept(h @ w["down"], "batch", "embed")
+
+def array(table, names, *shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=sharding(table, *names))
+
+w = {"up": array(STORED, ("embed", "mlp"), 64, 128), "down": array(STORED, ("mlp", "embed"), 128, 64)}
+step_inputs = (w, array(COMPUTED, ("batch", "embed"), 4096, 64))
+"""
+"""Tables of logical names, of which one leaves an axis out, for the batch and for what is constrained as it."""
+
 RANDOM_BITS = f"""{HEAD}
 jax.config.update("jax_threefry_partitionable", False)
 

@@ -233,6 +233,24 @@ class Requests:
                 lowered.fits(spec.dims, lowered.types[number].shape) for number, spec in changed.items()
             ):
                 yield Candidate("d", self.with_results(changed))
+                if held := self._held_as_batch(axes) if place == 0 else ():
+                    yield Candidate("d", (*self.with_results(changed), *held))
+
+    def _held_as_batch(self, axes: tuple[str, ...]) -> list[Change]:
+        """Constraints that keep a batch over fewer axes than these, over all of them."""
+        lowered = self.lowered
+        rows = {lowered.types[number].shape[0] for number in self.data}
+        of_state = {number for found in self.state_constraints.values() for number in found}
+        found = []
+        for number in (each for each in lowered.constraints if each not in of_state):
+            now, shape = self.requested(number), self.constrained_type(number).shape
+            dims = tuple(
+                axes if size in rows and dim in self.batch and set(dim) < set(axes) else dim
+                for dim, size in zip(now.dims, shape, strict=True)
+            )
+            if dims != now.dims and lowered.fits(dims, shape):
+                found.append(Change("constraint", number, Spec(dims, now.open)))
+        return found
 
     def _arguments(self) -> Iterator[Candidate]:
         lowered = self.lowered
