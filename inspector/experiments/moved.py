@@ -52,7 +52,9 @@ def moved(report: Report) -> Iterator[Finding]:
             if size and fixes:
                 what = "sent before it is made smaller" if is_sent else "made larger before it is sent"
                 message = f"{ast.unparse(call.args[0])} may be {what}"
-                yield suspect("SS22", what, SourcePosition.of_line(file, node.lineno), message, fixes, expected=size)
+                place = SourcePosition.of_line(file, node.lineno)
+                is_likely = name_of(call.func) not in CONSTRAINTS or isinstance(wanted[0], ast.Subscript)
+                yield suspect("SS22", what, place, message, fixes, expected=size if is_likely else None)
 
 
 def _around_uses(program: Program, placed: tuple[str, ast.Assign]) -> Iterator[ast.expr]:

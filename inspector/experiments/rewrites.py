@@ -47,7 +47,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
 def _saved(report: Report) -> Iterator[Finding]:
     """Checkpoints that save more, where the backward pass repeats collectives of the forward pass."""
     repeated = [each for each in in_hlo(report) if each.direction == "recompute"]
-    size = format_bytes(at_most(*repeated).bytes)
+    size = at_most(*repeated).bytes
     for file in own_files(report.program) if repeated else ():
         source = report.program.file(file)
         if source is None or not imports(source, "jax"):
@@ -62,8 +62,8 @@ def _saved(report: Report) -> Iterator[Finding]:
             if fixes:
                 place = SourcePosition.of_line(file, fixes[0].edits[0].line)
                 message = f"the backward pass repeats {len(repeated)} collectives of the forward pass"
-                made = suspect("SS23", "checkpoint", place, message, fixes)
-                yield replace(made, evidence=(("repeated", f"{size} per device and step"),))
+                made = suspect("SS23", "checkpoint", place, message, fixes, expected=size)
+                yield replace(made, evidence=(("repeated", f"{format_bytes(size)} per device and step"),))
 
 
 def _policies(program: Program, file: str) -> Iterator[tuple[str, str]]:
