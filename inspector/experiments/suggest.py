@@ -224,9 +224,15 @@ class _Trials:
             return captured_with(self._report.program, request, edits)
 
     def _ways(self, row: PricedRow) -> Iterator[Edits]:
-        """The ways to write an assignment: those of each group of its changes together."""
-        written = [[fix.edits for fix in fixes_of(self._report, group) if fix.edits] for group in row.groups]
-        for parts in itertools.product(*written):
+        """The ways to write an assignment: those of each group of its changes together.
+
+        First without those of results, which may be requested by the same specs.
+        """
+        written = {group: [fix.edits for fix in fixes_of(self._report, group) if fix.edits] for group in row.groups}
+        few = [ways for group, ways in written.items() if group.changes[0].kind != "result"]
+        of_all = itertools.product(*written.values())
+        of_few = itertools.product(*few) if few and len(few) < len(written) else ()
+        for parts in itertools.chain(itertools.islice(of_few, 1), of_all):
             edits = together(*parts)
             is_clear = not any(overlap(one, other) for one, other in itertools.combinations(dict.fromkeys(parts), 2))
             if is_clear and not obstacle(self._report, edits):

@@ -105,8 +105,12 @@ def _is_allowed(price: Price, today: Price, *, holds: bool = False) -> bool:
     """Return whether a program may be worth it, also one that `holds` more, as other arrays are smaller then."""
     held, most = price.arguments + price.results, (today.arguments + today.results) * (1 + MAX_MORE["held"])
     is_small = price.arguments <= today.arguments * (1 + MAX_MORE["arguments"]) and held <= most
-    flops = today.flops * (1 + max(MAX_MORE["flops"], (1 - price.bytes / max(today.bytes, 1)) / 2))
-    return (is_small or holds) and price.flops <= flops
+    return (is_small or holds) and not _computes_too_much(price, today)
+
+
+def _computes_too_much(price: Price, today: Price) -> bool:
+    saved = 1 - price.bytes / max(today.bytes, 1)
+    return price.flops > today.flops * (1 + max(MAX_MORE["flops"], saved / 2))
 
 
 def _change(requests: Requests, change: Change) -> dict[str, Any]:
@@ -227,7 +231,7 @@ class Search:
         else:
             self._beam(today, now, deadline)
         found = [point for point in self._seen.values() if point is not None and point is not now]
-        fit = [point for point in found if point.price.flops <= now.price.flops * (1 + MAX_MORE["flops"])]
+        fit = [point for point in found if not _computes_too_much(point.price, now.price)]
         less = [point for point in fit if point.price.bytes < now.price.bytes]
         less.sort(key=lambda point: (point.price.bytes, len(point.changes)))
         less = _without_needless(less)
