@@ -581,6 +581,36 @@ step_inputs = (A(S("data"), 16, 24, 24),)
 """
 """Transforms of dimensions that are whole: XLA gathers the sharded one for them."""
 
+LARGEST = f"""{HEAD}
+@jax.jit
+def step(x):
+    weights, _ = jax.lax.top_k(jax.nn.softmax(x, axis=-1), 2)
+    return weights / weights.sum(-1, keepdims=True)
+
+step_inputs = (A(S("data"), 64, 24, 16),)
+"""
+"""The largest of each row: XLA gathers the rows for them."""
+
+TIED = f"""{HEAD}
+def loss(w, h, labels):
+    logits = jnp.einsum("td,vd->tv", jax.nn.gelu(h @ w["dense"]), w["table"])
+    hit = jnp.einsum("tv,tv->t", logits, jax.nn.one_hot(labels, 4096))
+    return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - hit)
+
+columns = S(None, ("data", "model"))
+specs = dict(dense=columns, table=columns)
+
+@jax.jit
+def step(w, h, labels):
+    value, g = jax.value_and_grad(loss)(w, h, labels)
+    return value, {{name: jax.lax.with_sharding_constraint(w[name] - 0.1 * g[name], columns) for name in w}}
+
+w = dict(dense=A(columns, 256, 256), table=A(columns, 4096, 256))
+labels = jax.ShapeDtypeStruct((1024,), jnp.int32, sharding=S(("data", "model")))
+step_inputs = (w, A(S(), 1024, 256), labels)
+"""
+"""A head with a large table behind a small matrix, for which a product is cheaper to repeat than to share."""
+
 NAMELESS = f"""{HEAD}
 AXES = (
     ("batch", "data"),

@@ -391,6 +391,17 @@ def test_keys_that_every_device_holds_send_nothing(tmp_path: Path, monkeypatch: 
     assert found.rows[0].memory < today.memory
 
 
+def test_suggestions_may_repeat_what_costs_less_than_it_sends(tmp_path: Path) -> None:
+    """A quarter more is computed on each device, and nine tenths less is sent."""
+    before, _ = report_of(tmp_path, programs.TIED)
+    today, first, *_ = searched(before.program, None, 60).rows
+    assert {each.name: each.spec for each in first.changes}.items() >= {
+        ("w['dense']", "P()"),
+        ("w['table']", "P(('data', 'model'))"),
+    }
+    assert first.price < 0.2 * today.price
+
+
 @pytest.mark.once
 def test_suggestions_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The best of all assignments by price is compiled; what takes more memory than today is never first.
@@ -563,9 +574,17 @@ def test_axes_that_an_operand_has_are_added_to_the_result(tmp_path: Path) -> Non
 
 
 @pytest.mark.once
-def test_a_transform_of_other_dimensions_needs_nothing(tmp_path: Path) -> None:
-    """Both in shard_maps: the compiled program has no collective. Along the sharded dimension there is no such edit."""
-    before, found, done = first_experiment(tmp_path, programs.FFTS)
+@pytest.mark.parametrize(
+    ("text", "across"),
+    [
+        (programs.FFTS, programs.FFTS.replace("axes=(1, 2)", "axes=(0, 1)")),
+        (programs.LARGEST, programs.LARGEST.replace("axis=-1), 2)", "axis=-1).T, 2)")),
+    ],
+    ids=["transform", "largest"],
+)
+def test_a_call_along_other_dimensions_needs_nothing(tmp_path: Path, text: str, across: str) -> None:
+    """In shard_maps: the compiled program has no collective. Along the sharded dimension there is no such edit."""
+    before, found, done = first_experiment(tmp_path, text)
     assert found.rule == "SS15"
     assert (done.before.bytes > 0, done.after.bytes, done.values) == (True, 0, "equal")
     (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
@@ -573,8 +592,8 @@ def test_a_transform_of_other_dimensions_needs_nothing(tmp_path: Path) -> None:
     hlo = after.capture.stage("hlo")
     assert hlo is not None
     assert counted(hlo.source.text()) == 0
-    across, _ = report_of(tmp_path, programs.FFTS.replace("axes=(1, 2)", "axes=(0, 1)"))
-    assert {fix.edits for each in across.findings for fix in each.fixes if each.rule == "SS15"} == {()}
+    other, _ = report_of(tmp_path, across)
+    assert {fix.edits for each in other.findings for fix in each.fixes if each.rule == "SS15"} == {()}
 
 
 def test_a_difference_that_a_rounding_makes_as_well_is_none() -> None:

@@ -34,10 +34,11 @@ IDIOMS = {
 MAX_LISTED = 4
 """Gathers of one value that are named."""
 
-FFTS = frozenset(
-    f"{kind}{dims}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for dims in ("", "2", "n")
-)
-"""The functions of `jax.numpy.fft` that transform, and that of `jax.lax`."""
+FUNCTIONS = {
+    "fft": [f"{kind}{dims}" for kind in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft") for dims in ("", "2", "n")],
+    "top_k": ["top_k"],
+}
+"""The functions of `jax.numpy.fft` and `jax.lax` that call an operation along some dimensions alone."""
 
 
 def check(report: Report) -> Iterator[Finding]:
@@ -102,11 +103,11 @@ def _found(
 
 
 def _fixes(report: Report, cause: CollectiveCause) -> tuple[Fix, ...]:
-    if cause.primitive == "fft" and cause.effect == "own":  # along other dimensions: only XLA gathers this one
+    if cause.primitive in FUNCTIONS and cause.effect == "own":  # along other dimensions: only XLA gathers this one
         spec = str(cause.before)
         return alternatives(
             f"call it in a shard_map, with {spec} in and out (line {cause.place.line}): it needs nothing of others",
-            [in_shard_map(report.program, cause.place, FFTS, spec)],
+            [in_shard_map(report.program, cause.place, FUNCTIONS[cause.primitive], spec)],
         )
     return advice(IDIOMS.get(cause.primitive, "shard another dimension, or work on each shard in a shard_map"))
 
@@ -135,6 +136,6 @@ RULE = Rule(
     before = jnp.arange(len(totals)) < lax.axis_index("x")
     return sums + jnp.sum(jnp.where(before[:, None], totals, 0), axis=0)""",
     check=check,
-    tries="of a Fourier transform along other dimensions, the call in a shard_map",
+    tries="of a Fourier transform, or the largest elements, along other dimensions, the call in a shard_map",
     by_hand="the alternative is another algorithm",
 )
