@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...parsers.source import Frame
 from ..dataflow.jaxpr import flow_of
 from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, returned_by, user_files
-from ..findings.fixes.edits import Edits, extent, instead, together, wrapped
+from ..findings.fixes.edits import Edits, Placed, extent, instead, together, wrapped
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
     CONSTRAINTS,
@@ -293,6 +293,7 @@ def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]
         return
     file, program = jit[0], report.program
     parts: dict[ast.expr, str] = {}
+    homes: dict[ast.expr, str] = {}
     for each in changes:
         if each.kind != "result" or not each.parameter:
             continue
@@ -301,11 +302,32 @@ def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]
         )
         if rest and node is not twin:
             parts[node] = _named_in(twin, left)
+            homes[node] = ast.unparse(follow(program, file, given, steps_of(each.parameter), 0)[0])
+    for node, name in homes.items():
+        if (value := value_of(program, file, ast.unparse(node))) is not None:
+            yield from (_by_path(program, (file, value), home) for home in dict.fromkeys((parts[node], name)))
     for node, name in parts.items():
         value, other = (value_of(program, file, each) for each in (ast.unparse(node), name))
         if value is not None and other is not None and value.lineno > other.lineno:
             yield instead((file, value), name)
     yield together(*(instead((file, node), text) for node, text in parts.items()))
+
+
+def _by_path(program: Program, placed: Placed, name: str) -> Edits:
+    """A tree that has one sharding everywhere: those of another tree, made before, where a path ends as one of that."""
+    source = program.file(placed[0])
+    other = value_of(program, placed[0], name)
+    if other is None or other.lineno > placed[1].lineno:
+        return ()
+    match placed[1]:
+        case ast.Call(args=[ast.Lambda(args=taken, body=whole), tree]) if source is not None and imports(source, "jax"):
+            used = {node.id for node in ast.walk(whole) if isinstance(node, ast.Name)}
+            if used.isdisjoint(each.arg for each in taken.args):
+                leaves = f"jax.tree_util.tree_leaves_with_path({name})"
+                found = f"next((own for end, own in {leaves} if path[-len(end):] == end), {ast.unparse(whole)})"
+                text = f"jax.tree_util.tree_map_with_path(lambda path, _: {found}, {ast.unparse(tree)})"
+                return instead(placed, text)
+    return ()
 
 
 def _named_in(tree: ast.expr, steps: list[str]) -> str:

@@ -611,6 +611,24 @@ step_inputs = (w, A(S(), 1024, 256), labels)
 """
 """A head with a large table behind a small matrix, for which a product is cheaper to repeat than to share."""
 
+MOMENTS = f"""{HEAD}
+mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+shapes = dict(up=(256, 512), down=(512, 256))
+whole = dict((name, jnp.zeros(shape)) for name, shape in shapes.items())
+kept = dict(up=S(None, "data"), down=S("data"))
+held = jax.tree.map(lambda _: S(), dict(mu=whole, nu=whole))
+
+def update(w, state, x):
+    g = jax.grad(lambda w: jnp.mean((jnp.tanh(x @ w["up"]) @ w["down"] - x) ** 2))(w)
+    mu = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["mu"], g)
+    nu = jax.tree.map(lambda n, g: 0.99 * n + 0.01 * g**2, state["nu"], g)
+    return jax.tree.map(lambda w, m, n: w - 0.1 * m / (n**0.5 + 1e-8), w, mu, nu), dict(mu=mu, nu=nu)
+
+step = jax.jit(update, in_shardings=(kept, held, S("data")), out_shardings=(kept, held))
+step_inputs = lambda: (whole, dict(mu=whole, nu=whole), jnp.ones((1024, 256)) / 16)
+"""
+"""An optimizer's state that a map makes whole, with other paths than the parameters'."""
+
 NAMELESS = f"""{HEAD}
 AXES = (
     ("batch", "data"),
