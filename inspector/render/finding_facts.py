@@ -39,7 +39,7 @@ def largest_note(report: Report) -> str:
 
     Notes of which a change was tried are left out: where it does not help, the communication is needed.
     """
-    sent = known_sum(each.step_bytes for each in report.collectives) or 0
+    sent = known_sum(each.wire_bytes for each in report.communication) or 0
     costs: dict[tuple[str, str], list[tuple[int, Finding]]] = {}
     for each in report.findings:
         is_open = each.severity == "info" and {fix.state for fix in each.fixes} == {"idea"}

@@ -50,10 +50,15 @@ def test_gradients_of_two_arguments_at_one_line_are_two() -> None:
 
 
 def test_a_large_part_that_only_a_person_can_mend_is_said() -> None:
-    """Equal ones count together; of what was tried, or is not proved, or is small, nothing is said."""
+    """Equal ones count together; of what was tried, or is not proved, or is small, nothing is said.
+
+    A collective is listed of each stage, and sent once.
+    """
     idea = (Fix("write it otherwise"),)
     found = by_hand.finding(confidence="proved", fixes=idea, saved_bytes=8, rule="SS15")
-    report = by_hand.report(collectives=(by_hand.collective(wire_bytes=48),))
+    one = by_hand.collective(wire_bytes=48)
+    both, total = (replace(one, stage="hlo-spmd"), one), by_hand.total(one, wire_bytes=48)
+    report = replace(by_hand.report(collectives=both), communication=(total,))
 
     def said(*findings: Finding) -> str:
         return largest_note(settled(replace(report, findings=findings)))
