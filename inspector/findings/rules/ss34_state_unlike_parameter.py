@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...communication.axis_use import argument_kinds
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, plural, with_more
+from ..fixes.calls import has_keyword
 from ..fixes.jits import without_jits
 from ..rule import Rule, advice, finding
 
@@ -58,6 +59,9 @@ def _found(report: Report, axes: tuple[str, ...], pairs: list[Pair], others: str
     differs = f"not sharded over {over}, as {parameter.name} is: {format_bytes(extra)} more per device"
     if not extra:
         differs = f"sharded as {state.spec}, but {parameter.name} as {parameter.spec}"
+    fix = f"make it with that sharding: jax.device_put({state.name}, {parameter.name}.sharding)"
+    if has_keyword(report.program, "in_shardings"):
+        fix = f"request {parameter.spec} for it in jit's in_shardings and out_shardings, and where it is made"
     return finding(
         RULE,
         FindingPlace(state.name, state.source, state.stage, state.span),
@@ -72,7 +76,7 @@ def _found(report: Report, axes: tuple[str, ...], pairs: list[Pair], others: str
         ),
         fixes=(
             *without_jits(report),
-            *advice(f"make it with that sharding: jax.device_put({state.name}, {parameter.name}.sharding)"),
+            *advice(fix),
         ),
     )
 
