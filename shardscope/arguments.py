@@ -68,8 +68,8 @@ def _note_options(script: str, argv: Sequence[str]) -> None:
     own = Path(path).read_text(errors="replace").replace("-", "_") if names and os.path.isfile(path) else ""
     if foreign := [name for name in names if name.removeprefix("--").replace("-", "_") not in own]:
         say(
-            f"shardscope: {', '.join(foreign)} is given to {os.path.basename(path)}, as it comes after it:"
-            f" options of shardscope stand in front of the script"
+            f"shardscope: {os.path.basename(path)} gets {', '.join(foreign)} behind it:"
+            " options of shardscope stand in front of the script"
         )
 
 

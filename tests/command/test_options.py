@@ -183,8 +183,8 @@ def test_options_end_at_the_script(given: list[str], own: dict[str, object], arg
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--details", "findings"], "--details is given to train.py"),
-        (["-v", "--details=findings", "--target", "tpu"], "-v, --details is given to train.py"),
+        (["--details", "findings"], "train.py gets --details behind it"),
+        (["-v", "--details=findings", "--target", "tpu"], "train.py gets -v, --details behind it"),
         (["--target", "tpu"], ""),
         (["--", "--details", "findings"], ""),
         (["256"], ""),

@@ -211,25 +211,25 @@ def _assigned_names(program: Program, file: str, nodes: Iterable[ast.AST], funct
             parts = enumerate(target.elts) if isinstance(target, ast.Tuple) else [(None, target)]
             for number, part in parts:
                 steps = [] if number is None else [f"[{number}]"]
-                if isinstance(part, ast.Name) and _maker(program, file, node.value, steps) in functions:
+                if isinstance(part, ast.Name) and _is_made_by(program, file, node.value, steps, functions):
                     yield part.id
 
 
-def _maker(program: Program, file: str, node: ast.expr, steps: list[str], left: int = 5) -> str:
-    """The name of the function that makes a value, or a part of it; empty where that is not seen.
-
-    At most so many names and functions are `left` to follow.
-    """
+def _is_made_by(
+    program: Program, file: str, node: ast.expr, steps: list[str], functions: tuple[str, ...], left: int = 5
+) -> bool:
+    """Return whether a value, or a part of it, comes from such a call, through so many names and functions at most."""
     node, steps = follow(program, file, node, steps)
-    if steps or not left or not isinstance(node, ast.Call | ast.Name):
-        return ""
+    value: ast.expr | None = None
     if isinstance(node, ast.Name):
         value = value_of(program, file, node.id)
-    else:
+    elif isinstance(node, ast.Call) and not steps:
+        if name_of(node.func) in functions:
+            return True
         value = _returned(program, file, name_of(node.func))
-    if value is None:
-        return name_of(node.func) if isinstance(node, ast.Call) else ""
-    return _maker(program, file, value, [], left - 1)
+    if value is None or not left or steps:
+        return False
+    return _is_made_by(program, file, value, [], functions, left - 1)
 
 
 def targets_of(node: ast.AST) -> Iterator[ast.Name]:

@@ -233,7 +233,8 @@ class Requests:
                 lowered.fits(spec.dims, lowered.types[number].shape) for number, spec in changed.items()
             ):
                 yield Candidate("d", self.with_results(changed))
-                if held := self._held_as_batch(axes) if place == 0 else ():
+                held = self._held_as_batch(axes) if place == 0 else []
+                if held:
                     yield Candidate("d", (*self.with_results(changed), *held))
 
     def _held_as_batch(self, axes: tuple[str, ...]) -> list[Change]:
