@@ -126,15 +126,15 @@ def _best(found: Finding) -> Experiment | None:
 
 
 def _is_ended(first: Finding, other: Finding, best: Experiment | None, count: int) -> bool:
-    """Return whether the fix of the first has that of another one in it, or comes to the same and ends it.
+    """Return whether a fix of the first is that of another one, or its best one comes to the same and ends it.
 
     One for which nothing helped, one of so many of its rule, is ended where the rule finds none any more.
     """
     done = _best(first)
     if best is None or done is None:
         return done is not None and other.severity == "warning" and done.gone.count(other.rule) >= count
-    is_part = set(other.fixes[0].edits) <= set(first.fixes[0].edits)
-    return is_part or (other.rule in done.gone and done.after == best.after)
+    is_same = any(fix.helps and fix.edits == other.fixes[0].edits for fix in first.fixes)
+    return is_same or (other.rule in done.gone and done.after == best.after)
 
 
 def _says(found: Finding) -> str:
