@@ -82,6 +82,21 @@ def call_to_leave_out(program: Program, place: SourcePosition, functions: Collec
     return call_at(program, SourcePosition.exact(outer), (name,)) or call
 
 
+def call_of_helper(program: Program, place: SourcePosition, first: str) -> Call | None:
+    """The call, by another function, of the one that a place is in, whose first argument has that name.
+
+    None where there is not just one on the caller's line, or it has no arguments by position.
+    """
+    frames = own_frames(place.stack)
+    found = function_around(program, frames[0].file, frames[0].line) if len(frames) > 1 else None
+    if found is None or function_around(program, frames[1].file, frames[1].line) is None:
+        return None
+    name, body = found
+    calls = [each for each in calls_on(program, frames[1].file, frames[1].line) if name_of(each.func) == name]
+    is_first = [each.arg for each in body.args.args[:1]] == [first]
+    return (frames[1].file, calls[0]) if is_first and len(calls) == 1 and calls[0].args else None
+
+
 def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]]) -> str:
     """Describe the other calls of functions that a fix edits, except those of these stacks."""
     files = {*own_files(program), *(edit.file for edit in fix.edits)}

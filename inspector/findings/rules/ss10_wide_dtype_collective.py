@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Collection, Iterator
 
 from ....parsers.record import Record
 from ...catalog.spellings import RESHARDING, primitives_of, rule_of
 from ...dataflow.meaning import STRAIGHT
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
-from ...report import Finding, Fix, Report
+from ...report import Finding, Fix, Report, SourcePosition
 from ...units import bytes_of
 from ..compiled import at_most, certainty, compiled_as, compiled_to, is_compiled, platform_of
 from ..equations import At, Flow, equations_of
-from ..fixes.calls import Call, call_at, operand_text
+from ..fixes.calls import Call, call_at, call_of_helper, operand_text
 from ..fixes.edits import as_operand, together, wrapped
 from ..rule import Rule, finding
 
@@ -79,9 +80,22 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
         confidence=certainty(compiled),
         axes=equation.axes or (),
         evidence=(("needed", narrow.known), compiled_to(compiled)),
-        fixes=(_fix(call_at(report.program, source, rule.functions), equation.inputs[number], wide, narrow),),
+        fixes=tuple(_fixes(report, source, rule.functions, equation.inputs[number], wide, narrow)),
         saves=at_most(compiled),
     )
+
+
+def _fixes(
+    report: Report, source: SourcePosition, functions: Collection[str], name: str, wide: str, narrow: _Narrow
+) -> Iterator[Fix]:
+    """First the call of the helper that sends: others of it may need what is wide."""
+    call, cast = call_at(report.program, source, functions), _cast(narrow.dtype)
+    sent = "" if narrow.widened else operand_text(call, "")
+    if (outer := call_of_helper(report.program, source, sent)) is not None:
+        function, given = outer[1].func, outer[1].args[0]
+        title = f"send ({ast.unparse(given)}){cast}, where {ast.unparse(function)} is called (line {given.lineno})"
+        yield Fix(title, wrapped((outer[0], given), "(", f"){cast}"))
+    yield _fix(call, name, wide, narrow)
 
 
 def _fix(call: Call | None, name: str, wide: str, narrow: _Narrow) -> Fix:
