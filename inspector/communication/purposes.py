@@ -86,10 +86,13 @@ class Judge:
         self._computed: set[Instruction] = set()
         self._stages: set[Instruction] = set()
         self.permutes: dict[tuple[object, ...], set[Instruction]] = {}
+        self._pairs: dict[Instruction, object] = {}
+        self._edges: set[Instruction] = set()
         for each in listed:
             found = flow.module.instruction(each.computation, each.name) if each.kind == "collective-permute" else None
             if found is not None:
                 self.permutes.setdefault((each.computation, each.pairs), set()).add(found)
+                self._pairs[found] = each.pairs
 
     def purpose(self, collective: Collective) -> Purpose:
         """Return the purpose of a collective."""
@@ -130,18 +133,23 @@ class Judge:
     def _sends_edges(self, collective: Collective, instruction: Instruction) -> bool:
         """Return whether it is written in the program, and sends less than half of a block, the same on all devices.
 
-        A part that is cut at an index is one of those that go around.
+        A part that is cut at an index is one of those that go around. Corners are edges that are sent on otherwise.
         """
         if collective.origin not in ("user", "autodiff"):
             return False
-        walked = (each for operand in self.flow.operands(instruction) for each in self.flow.walk(operand))
-        moves = (each.instruction for each in walked if each.is_moved)
-        return any(
-            0 < 2 * _size(each.type) < sum(_size(one.instruction.type) for one in self.flow.operands(each)[:1])
-            and all(meaning_of(name).first is None for name in _primitives(each))
-            for each in moves
-            if does(each.opcode) is not Does.FORWARD
-        )
+        for operand in self.flow.operands(instruction):
+            for source in self.flow.walk(operand, self._pairs):
+                is_sent_on = source.instruction in self._edges and self._pairs[source.instruction] != collective.pairs
+                if is_sent_on or (source.is_moved and self._cuts(source.instruction)):
+                    self._edges.add(instruction)
+                    return True
+        return False
+
+    def _cuts(self, instruction: Instruction) -> bool:
+        """Return whether it leaves less than half of an array, by its shape alone."""
+        taken = sum(_size(each.instruction.type) for each in self.flow.operands(instruction)[:1])
+        is_part = does(instruction.opcode) is not Does.FORWARD and 0 < 2 * _size(instruction.type) < taken
+        return is_part and all(meaning_of(name).first is None for name in _primitives(instruction))
 
     def is_reduction(self, collective: Collective) -> bool:
         """Return whether it reduces what the program's own reductions leave, as in norms and softmax."""
