@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 
 from ...ir.array_sharding import ArraySharding
+from ...ir.derived import derived
 from ...ir.name_scopes import steps_of
-from ...ir.program import Program
+from ...ir.program import Program, SourceFile
 from ...report import Report
 from .calls import Body, around, imports, name_of, nodes_of, own_files, returned_by, tree_of
 from .edits import Edits, Placed, instead, together
@@ -298,20 +299,38 @@ def follow(program: Program, file: str, node: ast.expr, steps: list[str], left: 
 
 
 def _returned(program: Program, file: str, function: str | None) -> ast.expr | None:
-    bodies = (each for each in nodes_of(program, file) if isinstance(each, ast.FunctionDef) and each.name == function)
-    found = [value for body in bodies for value in returned_by(body)]
+    source = program.file(file)
+    found = () if source is None else _returns(source).get(function or "", ())
     return found[0] if len(found) == 1 else None
+
+
+@derived
+def _returns(source: SourceFile) -> dict[str, list[ast.expr]]:
+    """The values that functions return, by their names."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree_of(source)):
+        if isinstance(node, ast.FunctionDef):
+            found.setdefault(node.name, []).extend(returned_by(node))
+    return found
 
 
 def value_of(program: Program, file: str, name: str) -> ast.expr | None:
     """The value of a name that a file assigns once, or changes."""
-    found = [
-        node.value
-        for node in nodes_of(program, file)
-        if isinstance(node, ast.Assign) and any(target.id == name for target in targets_of(node))
-    ]
+    source = program.file(file)
+    found = [] if source is None else _values(source).get(name, [])
     is_changed = any(isinstance(each, ast.Name) and each.id == name for last in found[-1:] for each in ast.walk(last))
     return found[-1] if len(found) == 1 or is_changed else None
+
+
+@derived
+def _values(source: SourceFile) -> dict[str, list[ast.expr]]:
+    """The values that are assigned, by the name."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree_of(source)):
+        if isinstance(node, ast.Assign):
+            for name in dict.fromkeys(target.id for target in targets_of(node)):
+                found.setdefault(name, []).append(node.value)
+    return found
 
 
 def value_behind(program: Program, file: str, node: ast.expr) -> ast.expr | None:
