@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.pipeline import suspected
-
-from tests.findings.trying import verified
+from tests.findings.trying import tried_in
 
 SCRIPT = """
 from functools import partial
@@ -31,11 +28,7 @@ step_inputs = (jnp.ones((512, 256)) / 16, jnp.ones((4, 64)), jnp.ones((64, 512))
 
 
 def test_the_call_of_a_helper_is_narrowed_and_no_other_one(tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
-    request = Request(f"{script}:step", probe="none", fingerprints=True)
-    report = verified(suspected(last_capture(request)), request, suspected)
-    (found,) = (each for each in report.findings if each.rule == "SS10")
+    found = tried_in(tmp_path, SCRIPT, "SS10")
     first = found.fixes[0]
     assert first.helps
     assert [edit.text for edit in first.edits] == ["(", ").astype(jnp.bfloat16)"]

@@ -14,7 +14,7 @@ from shardscope.inspector.report.edits import diff_of
 from shardscope.parsers.source import Source
 
 from tests.findings.test_variants import captured, libtpu, pytestmark  # noqa: F401
-from tests.findings.trying import verified
+from tests.findings.trying import tried_in, verified
 
 
 def findings(function: str, target: str = "cpu") -> list[Finding]:
@@ -127,12 +127,7 @@ if __name__ == "__main__":
 
 def test_what_is_made_whole_by_types_is_given_to_another_dimension(tmp_path: Path) -> None:
     """Without the reshard the types do not fit, so that leaving it out is no change."""
-    script = tmp_path / "script.py"
-    script.write_text(RESHARDED)
-    request = Request(f"{script}:step", probe="none", fingerprints=True)
-    report = verified(inspect(last_capture(request)), request, inspect)
-    (found,) = (each for each in report.findings if each.rule == "SS29")
-    fix = found.fixes[0]
+    fix = tried_in(tmp_path, RESHARDED, "SS29").fixes[0]
     assert (fix.title, fix.helps) == ("reshard z to P(None, 'x') instead of WHOLE", True)
     assert fix.experiment is not None
     before, after = fix.experiment.before, fix.experiment.after

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import jax
 import pytest
-from shardscope.inspector.capture.spawn import Request, last_capture
-from shardscope.inspector.pipeline import suspected
 
-from tests.findings.trying import verified
+from tests.findings.trying import tried_in
 from tests.sweeps import sampled
 
 SCRIPT = """
@@ -180,11 +178,7 @@ inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
     ),
 )
 def test_one_sum_is_left(function: str, line: str, tmp_path: Path) -> None:
-    script = tmp_path / "accumulate.py"
-    script.write_text(SCRIPT)
-    request = Request(f"{script}:{function}", probe="none", fingerprints=True)
-    report = verified(suspected(last_capture(request)), request, suspected)
-    (found,) = (each for each in report.findings if each.rule == "SS07")
+    found = tried_in(tmp_path, SCRIPT, "SS07", function)
     fix = next(fix for fix in found.fixes if fix.helps)
     assert fix.experiment is not None
     assert "elsewhere" not in fix.title
