@@ -53,7 +53,7 @@ def _split(given: list[str]) -> tuple[str | None, list[str], list[str]]:
         unknown = next((text for text in given[:at] if not any(each.startswith(text) for each in options)), None)
         _refuse(script) if unknown is None or not unknown.startswith("-") else _refuse_option("run", unknown)
     before = given[: at - 1] if is_module else given[:at]
-    if not is_module and argv[:1] != ["--"]:
+    if not is_module and argv[:1] != ["--"] and any(text.startswith("-") for text in argv):
         _note_options(script, argv)
     return "run", ["run", *before, "--", script], argv[1:] if argv[:1] == ["--"] else argv
 

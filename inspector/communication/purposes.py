@@ -133,7 +133,7 @@ class Judge:
     def _sends_edges(self, collective: Collective, instruction: Instruction) -> bool:
         """Return whether it is written in the program, and sends less than half of a block, the same on all devices.
 
-        A part that is cut at an index is one of those that go around. Corners are edges that are sent on otherwise.
+        Parts that are cut at an index go around a ring. Corners are edges that permutes of other pairs send on.
         """
         if collective.origin not in ("user", "autodiff"):
             return False

@@ -35,13 +35,12 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
         (file, rules)
         for file in user_files(program)
         for node in nodes_of(program, file)
-        if (rules := list(rules_in(node)))
+        if len(rules := list(rules_in(node))) > 1
     ]
     for file, rules in sorted(tables, key=lambda table: not any(map(_is_of_batches, table[1]))):
-        if len(rules) > 1:
-            helpers = spec_helpers(program, file)
-            yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
-            yield from _other_axes(file, rules, changes[0])
+        helpers = spec_helpers(program, file)
+        yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
+        yield from _other_axes(file, rules, changes[0])
 
 
 def _is_of_batches(rule: Rule) -> bool:

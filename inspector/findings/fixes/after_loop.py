@@ -9,17 +9,7 @@ from typing import NamedTuple
 from ...ir.program import Program
 from ...report import Edit, SourcePosition
 from ...report.position import own_frames
-from .calls import (
-    Call,
-    around,
-    call_at,
-    function_around,
-    name_of,
-    nodes_of,
-    of_lax,
-    own_files,
-    returned_by,
-)
+from .calls import Call, around, call_at, calls_named, function_around, name_of, of_lax, returned_by
 from .edits import Edits, together, without_call, wrapped
 from .gradients import gradient_call
 
@@ -59,9 +49,7 @@ def _in_body(program: Program, reductions: Sequence[Call]) -> tuple[Sequence[Cal
     function = scopes[0]
     if not isinstance(function, ast.FunctionDef) or any(_loops_of(scopes[1], function)):
         return reductions, set()
-    nodes = ((file, node) for file in own_files(program) for node in nodes_of(program, file))
-    calls = [(file, node) for file, node in nodes if isinstance(node, ast.Call) and name_of(node.func) == function.name]
-    made = list(returned_by(function))
+    calls, made = calls_named(program, function.name), list(returned_by(function))
     if len(calls) != 1 or len(made) != 1:
         return (), set()
     if not isinstance(made[0], ast.Tuple):

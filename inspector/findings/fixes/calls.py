@@ -85,16 +85,16 @@ def call_to_leave_out(program: Program, place: SourcePosition, functions: Collec
 def call_of_helper(program: Program, place: SourcePosition, first: str) -> Call | None:
     """The call, by another function, of the one that a place is in, whose first argument has that name.
 
-    None where there is not just one on the caller's line, or it has no arguments by position.
+    None where it has no arguments by position.
     """
-    frames = own_frames(place.stack)
-    found = function_around(program, frames[0].file, frames[0].line) if len(frames) > 1 else None
-    if found is None or function_around(program, frames[1].file, frames[1].line) is None:
+    frames = own_frames(place.stack)[:2]
+    if len(frames) < 2:
         return None
-    name, body = found
-    calls = [each for each in calls_on(program, frames[1].file, frames[1].line) if name_of(each.func) == name]
-    is_first = [each.arg for each in body.args.args[:1]] == [first]
-    return (frames[1].file, calls[0]) if is_first and len(calls) == 1 and calls[0].args else None
+    found, outer = (function_around(program, frame.file, frame.line) for frame in frames)
+    if found is None or outer is None or [each.arg for each in found[1].args.args[:1]] != [first]:
+        return None
+    call = call_at(program, SourcePosition.exact(frames[1:]), found[:1])
+    return call if call is not None and call[1].args else None
 
 
 def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]]) -> str:
@@ -176,6 +176,12 @@ def _calls_by_name(source: SourceFile) -> dict[str, list[ast.Call]]:
     for call in chain.from_iterable(_calls(source).values()):
         found.setdefault(name_of(call.func), []).append(call)
     return found
+
+
+def calls_named(program: Program, name: str) -> list[Call]:
+    """The calls of functions and methods of that name in the user's own files."""
+    sources = ((file, program.file(file)) for file in own_files(program))
+    return [(file, call) for file, source in sources if source for call in _calls_by_name(source).get(name, ())]
 
 
 def _calls_of(program: Program, file: str, name: str, *, is_method: bool) -> Iterator[ast.Call]:
