@@ -336,7 +336,7 @@ CEILINGS = {
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
     "inspector/experiments": 3285,
-    "inspector/findings": 8725,
+    "inspector/findings": 8740,
     "inspector/ir": 1906,
     "inspector/render": 8725,
     "inspector/report": 2820,
