@@ -27,6 +27,8 @@ MUCH = 0.25
 INDICES = ("i32", "i64", "u32", "u64", "bool")
 """Types of whole numbers in which no weights are stored."""
 
+SENDS_ROWS = ("collective-permute", "all-to-all")
+
 OF_DATA_PARALLELISM = ("weight gathers", "gradient sync", "averages", "reductions", "scalar reductions")
 
 
@@ -48,8 +50,8 @@ def axes_used(
         for axis in each.sharding.dims[0].axes
     }
     collectives = (each for total in totals for each in total.collectives)
-    sent_on = (each for each in collectives if each.kind == "collective-permute" and each.origin == "user")
-    grid = {axis.name for each in sent_on for axis in each.axes or ()}  # its rows need those of neighbors
+    sent_on = (each for each in collectives if each.kind in SENDS_ROWS and each.origin == "user")
+    grid = {axis.name for each in sent_on for axis in each.axes or ()}  # its rows need those of other devices
     batch = set(sizes) if context_of(program).differentiated else rows - grid
     return tuple(
         _use(name, size, arguments, kinds, parameters, totals, has_batch=name in batch) for name, size in sizes.items()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 
 from ...parsers.hlo import HloType, Instruction, TupleShape
 from ...parsers.record import Record
-from ..catalog.spellings import KIND_OF, PRIMITIVES, STABLEHLO_OPS
+from ..catalog.spellings import HLO_OPCODES, KIND_OF, PRIMITIVES, STABLEHLO_OPS, STARTS
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of
 from ..dataflow.graph import Output
@@ -24,6 +24,8 @@ from ..shardings.collective_causes import causes_of
 from .weights import weights_of
 
 SUMS = (None, "sum")
+
+SENDS = HLO_OPCODES.keys() | STARTS.keys()
 
 MADE = ("contraction", "other")
 """The kinds of sources that are no arguments."""
@@ -67,6 +69,16 @@ def _contracts(instruction: Instruction) -> bool:
     return any(does(each) is Does.CONTRACT for each in _primitives(instruction))
 
 
+class _Which(Container[Instruction]):
+    """The instructions for which `test` is true."""
+
+    def __init__(self, test: Callable[[Instruction], bool]) -> None:
+        self._test = test
+
+    def __contains__(self, instruction: object) -> bool:
+        return isinstance(instruction, Instruction) and self._test(instruction)
+
+
 class Judge:
     """Says what the collectives of one module are there for; what it finds out about one serves the others."""
 
@@ -88,6 +100,7 @@ class Judge:
         self.permutes: dict[tuple[object, ...], set[Instruction]] = {}
         self._pairs: dict[Instruction, object] = {}
         self._edges: set[Instruction] = set()
+        self._cuts_or_sends = _Which(lambda each: each.opcode in SENDS or self._cuts(each))
         for each in listed:
             found = flow.module.instruction(each.computation, each.name) if each.kind == "collective-permute" else None
             if found is not None:
@@ -133,20 +146,24 @@ class Judge:
     def _sends_edges(self, collective: Collective, instruction: Instruction) -> bool:
         """Return whether it is written in the program, and sends less than half of a block, the same on all devices.
 
-        Parts that are cut at an index go around a ring. Corners are edges that permutes of other pairs send on.
+        Parts that are cut at an index, or were received from the same device, go around a ring. Corners are edges that
+        permutes of other pairs send on.
         """
         if collective.origin not in ("user", "autodiff"):
             return False
-        for operand in self.flow.operands(instruction):
-            for source in self.flow.walk(operand, self._pairs):
-                is_sent_on = source.instruction in self._edges and self._pairs[source.instruction] != collective.pairs
-                if is_sent_on or (source.is_moved and self._cuts(source.instruction)):
-                    self._edges.add(instruction)
-                    return True
-        return False
+        operands = self.flow.operands(instruction)
+        ends = [each for operand in operands for each in self.flow.sources(operand, self._cuts_or_sends)]
+        edges = [each.instruction for each in ends if each.kind == "stop" and each.is_moved]
+        received = [each for each in edges if self._pairs.get(each) == collective.pairs]
+        if received or not any(each in self._edges or self._cuts(each) for each in edges):
+            return False
+        self._edges.add(instruction)
+        return True
 
     def _cuts(self, instruction: Instruction) -> bool:
         """Return whether it leaves less than half of an array, by its shape alone."""
+        if instruction.opcode in SENDS:
+            return False
         taken = sum(_size(each.instruction.type) for each in self.flow.operands(instruction)[:1])
         is_part = does(instruction.opcode) is not Does.FORWARD and 0 < 2 * _size(instruction.type) < taken
         return is_part and all(meaning_of(name).first is None for name in _primitives(instruction))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
@@ -71,11 +71,11 @@ class ValueFlow:
         callers = () if computation.is_entry else self.graph.callers(computation.name)
         return next((caller for attribute, caller in callers if attribute in RETURNING), None)
 
-    def sources(self, start: Place, stops: Collection[Instruction] = ()) -> Iterator[Source]:
+    def sources(self, start: Place, stops: Container[Instruction] = ()) -> Iterator[Source]:
         """Return the sources of a value's elements, through elementwise operations, also within fusions."""
         return (source for source in self.walk(start, stops) if source.kind != "passed")
 
-    def walk(self, start: Place, stops: Collection[Instruction] = ()) -> Iterator[Source]:
+    def walk(self, start: Place, stops: Container[Instruction] = ()) -> Iterator[Source]:
         """Yield what a value's elements come through, and their sources."""
         waiting, seen = [(start, True)], {start}
         while waiting and len(seen) < MAX_VALUES:

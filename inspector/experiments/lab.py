@@ -31,7 +31,7 @@ from .pricing import Prices, prices
 from .rewrites import rewrites
 from .suspects import RULE, WORK_RULES, confirmed, obstacle, with_suspects
 from .switches import draws_others
-from .values import Comparison, compared, evaluated_results, for_numbers, is_finite
+from .values import Comparison, compared, evaluated_results, for_numbers, is_finite, is_unstable
 from .verdict import Side, is_more, judged, may_help
 from .written import with_true_title
 
@@ -296,6 +296,9 @@ class Lab:
         is_other = draws_others(self._report.program, edits)
         unchanged = None if is_other else self._before.capture.execution
         numbers = compared(unchanged, changed.execution, _rounding(found), lambda: self._nudged)
+        if numbers.values == "differ" and self._is_unstable:
+            again = captured_with(self._report.program, replace(request, gentle=True), edits)
+            numbers = compared(self._run_gently, None if again is None else again.execution, _rounding(found))
         done = _Tried(side, numbers)
         if side.cost.later > self._side.cost.later and self._may_help_next(side):
             done = self._in_the_next_step(request, edits, after, done)
@@ -349,6 +352,17 @@ class Lab:
     def _nudged(self) -> Execution | None:
         self._tell("running the unchanged program with rounded arguments")
         return last_capture(replace(for_numbers(self._request, gentle=self._gentle), nudged=True)).execution
+
+    @cached_property
+    def _is_unstable(self) -> bool:
+        """True if made-up arguments are such that results depend on rounding."""
+        run = self._before.capture.execution
+        return run is not None and run.seeded_inputs and not self._gentle and is_unstable(run, self._nudged)
+
+    @cached_property
+    def _run_gently(self) -> Execution | None:
+        self._tell("running the unchanged program with other arguments")
+        return last_capture(for_numbers(self._request, gentle=True)).execution
 
     def checked(self, found: Iterable[Finding]) -> Report:
         """The report, with the values that differ from those of one device, if a change of a request gave other ones.

@@ -40,7 +40,9 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
     for file, rules in sorted(tables, key=lambda table: not any(map(_is_of_batches, table[1]))):
         helpers = spec_helpers(program, file)
         yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
-        yield from _other_axes(file, rules, changes[0])
+        yield from list(dict.fromkeys(_by_names(program, rules, changes[0], file))) or _other_axes(
+            file, rules, changes[0]
+        )
 
 
 def _is_of_batches(rule: Rule) -> bool:
@@ -74,6 +76,40 @@ def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: C
     return ()
 
 
+def _by_names(program: Program, rules: Sequence[Rule], change: PricedChange, file: str) -> Iterator[Edits]:
+    """The rules of the dimensions that change, by names of dimensions for which they choose the axes of today."""
+    now, wanted = (entries_in(each or "P()") for each in (change.now, change.spec))
+    chosen = {name: value for _, name, value in reversed(rules) if _is_literal(value)}
+    axes = {name: ast.literal_eval(value) for name, value in chosen.items()}
+    for names in dict.fromkeys(each for other in user_files(program) for each in _names_in(program, other)):
+        if len(names) < len(wanted) or without_nones([axes.get(name or "") for name in names]) != now:
+            continue
+        changed = {
+            (name, after)
+            for name, before, after in zip_longest(names, now, wanted)
+            if without_nones([before]) != without_nones([after])
+        }
+        if len(dict(changed)) == len(changed) and all(name in chosen for name, _ in changed):
+            yield together(*(instead((file, chosen[name or ""]), repr(after)) for name, after in changed))
+
+
+def _names_in(program: Program, file: str) -> list[tuple[str | None, ...]]:
+    """The names, one for each dimension, that tuples, lists and calls in a file list."""
+    source = program.file(file)
+    return [] if source is None else _listed_names(source)
+
+
+@derived
+def _listed_names(source: SourceFile) -> list[tuple[str | None, ...]]:
+    found: dict[tuple[str | None, ...], None] = {}
+    for node in ast.walk(tree_of(source)):
+        elements = node.args if isinstance(node, ast.Call) else getattr(node, "elts", [])
+        names = tuple(each.value for each in elements if isinstance(each, ast.Constant))
+        if 0 < len(names) == len(elements) and all(each is None or isinstance(each, str) for each in names):
+            found[tuple(each if isinstance(each, str) else None for each in names)] = None
+    return list(found)
+
+
 def _other_axes(file: str, rules: Sequence[Rule], change: PricedChange) -> Iterator[Edits]:
     """First the dimensions that lose an axis: it goes to the first name of a dimension that has a rule for it.
 
@@ -103,7 +139,7 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
         keys = {
             spec: {name, _SUFFIX.sub("", name), *uses.get(name, ())}
             for uses in (_uses(program, file),)
-            for spec, name in _keys(program, file)
+            for spec, name in keyed(program, file)
         }
         for node in nodes_of(program, file):
             if not isinstance(node, ast.Call) or name_of(node.func) not in helpers or not is_constant(node):
@@ -221,7 +257,7 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _keys(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
+def keyed(program: Program, file: str) -> Iterator[tuple[ast.expr, str]]:
     """The values in a file that have a key, a keyword or a name, also those inside of a call, with that."""
     for node in nodes_of(program, file):
         pairs: list[tuple[object, ast.expr]] = []

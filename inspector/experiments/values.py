@@ -57,6 +57,13 @@ def compared(
     return Comparison(values, tuple(_changes(pairs)) if values == "differ" else ())
 
 
+def is_unstable(before: Execution | None, moved: Execution | None) -> bool:
+    """Return whether arguments that are changed by rounding move results so far that their distance says nothing."""
+    if before is None or moved is None or len(before.outputs) != len(moved.outputs):
+        return False
+    return any(AMPLIFIED * _relative(*each) > NEAR for each in zip(before.outputs, moved.outputs, strict=True))
+
+
 def _worst(pairs: Iterable[tuple[OutputSummary, OutputSummary, float]]) -> Values:
     found = {_of_one(*pair) for pair in pairs}
     return next((each for each in _BY_WEIGHT if each in found), "equal")

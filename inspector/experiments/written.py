@@ -37,6 +37,7 @@ from .spec_places import (
     asked,
     at_specs,
     entries_in,
+    keyed,
     rank_of,
     shortened,
     spec_entries,
@@ -86,7 +87,7 @@ def with_true_title(fix: Fix, before: Mapping[str, str | None], after: Mapping[s
     is_met = all(_is_as(after.get(name), spec) for name, spec in fix.requests)
     if not fix.requests or not changed or (is_met and {each[0] for each in changed} <= dict(fix.requests).keys()):
         return fix
-    _, now, spec = changed[0]
+    _, now, spec = next((each for each in changed if each[0] in dict(fix.requests)), changed[0])
     names = {_starred(name): _is_as(before, now) and _is_as(after, spec) for name, before, after in changed}
     title = f"request {shortened(spec)} for {_named(names)} instead of {shortened(now)}{_also(names)}"
     return replace(fix, title=_with_line(title, fix.edits))
@@ -140,6 +141,7 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield _wrapped(program, changes)
     else:
         yield from _in_trees(program, changes)
+        yield from _under_keys(program, changes)
         yield from _as_sibling(program, changes)
         yield from _where_placed(program, changes)
         yield from at_specs(program, changes)
@@ -414,6 +416,22 @@ def _in_trees(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edi
                 found[node] = instead((file, node), text) if text else ()
     written = list(filter(None, found.values()))
     yield from dict.fromkeys((together(*written), *written))
+
+
+def _under_keys(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
+    """Another sharding where one that has a name is given under the last key of an argument's path, as in `queue=rows`.
+
+    All of them together, then each by itself.
+    """
+    _, wanted, now = asked(changes)
+    ends = {words[-1] for each in changes if each.kind == "argument" and (words := NAME.findall(each.name))}
+    found: list[Edits] = []
+    for file in user_files(program):
+        for value, key in keyed(program, file):
+            if key in ends and isinstance(value, ast.Name | ast.Attribute) and _entries_of(program, file, value) == now:
+                text = _sharding_named(program, (file, value), wanted, other_than=name_of(value))
+                found += [instead((file, value), text)] * bool(text)
+    yield from dict.fromkeys((together(*found), *found))
 
 
 def _unplaced(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:

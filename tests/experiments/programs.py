@@ -266,6 +266,50 @@ step_inputs = (w, placed(("batch", "embed"), 256, 64))
 """
 """A table of logical names of dimensions that gives the batch the axis of the weights."""
 
+STACKED = f"""{HEAD}
+RULES = {{
+    "batch": "data",
+    "layers": "data", "embed": None, "mlp": "model",
+}}
+AXES = {{"up": ("layers", "embed", "mlp"), "down": ("layers", "mlp", "embed")}}
+
+def placed(names, *shape):
+    return A(S(*(RULES.get(name) for name in names)), *shape)
+
+def loss(w, x):
+    h, _ = jax.lax.scan(lambda h, l: (h + jnp.tanh(h @ l["up"]) @ l["down"], None), x, w)
+    return jnp.mean(h ** 2)
+
+step = jax.jit(jax.grad(loss))
+w = {{"up": placed(AXES["up"], 4, 256, 512), "down": placed(AXES["down"], 4, 512, 256)}}
+step_inputs = (w, placed(("batch", None), 64, 256))
+"""
+"""A table of logical names that shards stacked layers over what a scan takes them by."""
+
+QUEUE = f"""{HEAD}
+rows = S(("data", "model"))
+whole = S()
+
+def loss(params, x, queue):
+    return jnp.mean(jax.nn.logsumexp(jnp.tanh(x @ params["w"]) @ queue.T, axis=-1))
+
+@jax.jit
+def step(state, x):
+    params, trace, queue, at = (state[name] for name in ("params", "trace", "queue", "at"))
+    trace = jax.tree.map(lambda m, g: 0.9 * m + g, trace, jax.grad(loss)(params, x, queue))
+    queue = jax.lax.dynamic_update_slice_in_dim(queue, jnp.tanh(x @ params["w"]), at, 0)
+    params = jax.tree.map(lambda p, m: p - m, params, trace)
+    return {{"params": params, "trace": trace, "queue": queue, "at": (at + len(x)) % len(queue)}}
+
+shardings = dict(params=whole, trace=whole, at=whole, queue=rows)
+
+if __name__ == "__main__":
+    state = {{name: {{"w": jnp.ones((64, 64))}} for name in ("params", "trace")}}
+    state |= dict(queue=jnp.ones((4096, 64)), at=jnp.zeros((), int))
+    step(jax.device_put(state, shardings), jax.device_put(jnp.ones((64, 64)), rows))
+"""
+"""Negatives that are sharded as the batch is, and gathered by each use."""
+
 MAPPED = """
 import jax, jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P

@@ -17,6 +17,7 @@ from shardscope.inspector.experiments.pricing import prices, searched
 from shardscope.inspector.experiments.rewrites import rewrites
 from shardscope.inspector.experiments.suggest import suggested
 from shardscope.inspector.experiments.values import compared
+from shardscope.inspector.experiments.written import fixes_of
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.suggestions import suggestions_json_schema, suggestions_to_json
 from shardscope.inspector.report import Experiment, Finding, Report
@@ -295,6 +296,30 @@ def test_rows_in_another_order_are_sharded_by_a_mesh_without_a_name(tmp_path: Pa
     _, found, done = first_experiment(tmp_path, programs.SHUFFLED.replace("ROWS", named))
     assert found.fixes[0].edits[-1].text.endswith(f", NamedSharding({mesh}, P('d')))")
     assert (done.after.bytes or 0) < 0.5 * (done.before.bytes or 0)
+
+
+@pytest.mark.once
+def test_an_axis_goes_from_the_rule_of_one_dimension_to_that_of_another(tmp_path: Path) -> None:
+    """Both rules at once: with one of them, an axis is in a spec twice. Values are of inputs that are not chaotic."""
+    _, found, done = first_experiment(tmp_path, programs.STACKED)
+    assert sorted(edit.text for edit in found.fixes[0].edits) == ["('model', 'data')", "None"]
+    assert done.values == "close"
+    assert (done.after.bytes or 0) < 0.5 * (done.before.bytes or 0)
+    assert (done.after.memory or 0) < 0.5 * (done.before.memory or 0)
+
+
+@pytest.mark.once
+def test_state_that_is_not_trained_may_be_whole(tmp_path: Path) -> None:
+    """A queue that is gathered where it is used, of which no gradient is taken: not so the parameters beside it."""
+    before, _ = report_of(tmp_path, programs.QUEUE)
+    found = prices(before.program, None, 60, before.most_sent).candidates
+    whole = [each for each in found if "P()" in [change.spec for change in each.changes]]
+    assert [[change.name for change in each.changes] for each in whole] == [["state['queue']"]]
+    (changed,) = (edited(before.program, fixes_of(before, whole[0])[0].edits) or {}).values()
+    assert "queue=whole" in changed.decode()
+    after, _ = report_of(tmp_path, changed.decode())
+    specs = [{each.path: each.spec for each in report.capture.arguments} for report in (before, after)]
+    assert {path for path, spec in specs[1].items() if spec != specs[0][path]} == {"state['queue']"}
 
 
 @pytest.mark.once

@@ -25,6 +25,16 @@ def accuracy(w, x):
     scores, labels = (lax.all_gather(each, "d", tiled=True) for each in (x @ w, jnp.int32(x[:, 0] * 9)))
     return (scores.argmax(-1) == labels).mean()
 
+@jax.jit
+@mapped
+def normed(w, x):
+    return jnp.linalg.norm(lax.all_gather(x @ w, "d", tiled=True))
+
+@jax.jit
+@mapped
+def absolute(w, x):
+    return jnp.linalg.norm(lax.all_gather(x[:, 0], "d", tiled=True), ord=1)
+
 def totals(scores, seen):
     return {"loss": (jax.nn.logsumexp(scores, axis=-1) * seen).sum() / seen.sum(), "most": jnp.max(scores)}
 
@@ -70,7 +80,7 @@ def accuracy_inputs():
     rows = jax.random.uniform(jax.random.key(1), (32, 16))
     return jax.random.normal(jax.random.key(0), (16, 10)), jax.device_put(rows, NamedSharding(mesh, P("d")))
 
-evaluated_inputs = normalized_inputs = among_all_inputs = accuracy_inputs
+normed_inputs = absolute_inputs = evaluated_inputs = normalized_inputs = among_all_inputs = accuracy_inputs
 halves_inputs = sliced_inputs = beside_inputs = accuracy_inputs
 """
 
@@ -78,6 +88,8 @@ CASES = [
     ("accuracy", "SS22", "pmean each total", {"all-reduce d": 1}),
     ("evaluated", "SS22", "psum and pmax each total", {"all-reduce d": 1}),
     ("normalized", "SS22", "pmean each total", {"all-reduce d": 1}),
+    ("normed", "SS22", "** 2", {"all-reduce d": 1}),
+    ("absolute", "SS22", "", None),
     ("among_all", "SS22", "", None),
     ("halves", "SS23", "in turn", {}),
     ("sliced", "SS23", "in turn", {}),

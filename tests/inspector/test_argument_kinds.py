@@ -11,6 +11,7 @@ from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.report import Report
 
 SCRIPT = """
+from functools import partial
 import jax, jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
@@ -45,10 +46,12 @@ def neighbors(grid):
 
 
 smooth = jax.jit(jax.shard_map(neighbors, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
+exchange = partial(jax.lax.all_to_all, axis_name="x", split_axis=1, concat_axis=0, tiled=True)
+columns = jax.jit(jax.shard_map(exchange, mesh=mesh, in_specs=P("x"), out_specs=P(None, "x")))
 double = jax.jit(lambda grid: 2 * grid)
 
 if __name__ == "__main__":
-    smooth(batch["image"]), double(batch["image"])
+    smooth(batch["image"]), columns(batch["image"]), double(batch["image"])
     evaluate(params, batch, layers)
     params, replay = update(params, replay)
 """
@@ -85,8 +88,10 @@ def test_batches_and_replay_buffers_are_data(tmp_path: Path) -> None:
     }
 
 
-def test_rows_that_neighbors_need_are_no_batch(tmp_path: Path) -> None:
+def test_rows_that_other_devices_need_are_no_batch(tmp_path: Path) -> None:
     script = tmp_path / "kinds.py"
     script.write_text(SCRIPT)
-    shards = [[each.what for each in report_of(script, name).axes[0].shards] for name in ("smooth", "double")]
-    assert shards == [["dimension 0 of data"], ["batch"]]
+    shards = [
+        [each.what for each in report_of(script, name).axes[0].shards] for name in ("smooth", "columns", "double")
+    ]
+    assert shards == [["dimension 0 of data"], ["dimension 0 of data"], ["batch"]]

@@ -134,7 +134,16 @@ def gathered(u):
     every = lax.dynamic_update_slice_in_dim(jnp.zeros((64, 16)), u, lax.axis_index("x") * 16, 0)
     return lax.fori_loop(0, 3, step, every)
 
-diffused_inputs = gathered_inputs = inputs[:1]
+@jax.jit
+@partial(jax.shard_map, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+def carried(u):
+    def step(_, state):
+        total, row = state
+        return total + row, send(row)
+
+    return lax.fori_loop(0, 3, step, (u, u[0]))[0]
+
+diffused_inputs = gathered_inputs = carried_inputs = inputs[:1]
 """
 
 
@@ -153,7 +162,10 @@ def test_a_stage_may_add_to_what_it_receives(tmp_path: Path, target: str) -> Non
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("name", "expected"), [("diffused", {"halo exchange": 2}), ("gathered", {"ring exchange": 1})])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("diffused", {"halo exchange": 2}), ("gathered", {"ring exchange": 1}), ("carried", {"ring exchange": 1})],
+)
 def test_neighbors_need_the_edges_of_a_block(tmp_path: Path, target: str, name: str, expected: dict[str, int]) -> None:
     """A block that is computed from received edges is not passed on; a part that goes around is no edge."""
     script = tmp_path / "program.py"

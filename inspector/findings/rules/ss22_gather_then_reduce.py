@@ -58,6 +58,9 @@ TOTALS = ("sum", "max", "min", "amax", "amin", "mean")
 SPREADS = ("var", "std")
 """The functions that reduce twice: a mean, and that of squares around it."""
 
+NORM = "norm"
+"""The function that reduces squares, and takes the root of their sum."""
+
 DIMENSION = "all_gather_dimension"
 """The parameter of a gather that has its dimension."""
 
@@ -168,7 +171,7 @@ def _of_own_rows(
     program, along = report.program, axes_text(axes)
     calls = {call_to_leave_out(program, flow.source(each), GATHERS): None for each in gathers}
     own = together(*(without_call(program, call) for call in calls))
-    named = (*TOTALS, *SPREADS)
+    named = (*TOTALS, *SPREADS, NORM)
     totals = {call_at(program, _source(flow, each), named): each.equation.primitive for each in reductions}
     around = {
         call: "pmean" if name_of(call[1].func) in ("mean", *SPREADS) else INSTEAD[primitive]
@@ -194,8 +197,14 @@ def _source(flow: Flow, place: EquationPlace) -> SourcePosition:
 
 
 def _total(program: Program, call: Call, collective: str, along: str) -> Edits:
-    """A total over all devices' rows; of a variance the mean of the squares, less the square of the mean."""
+    """A total over all devices' rows; of a variance the mean of the squares, less the square of the mean.
+
+    Nothing of a norm that may be another one than the root of a sum of squares.
+    """
     node, reduce = call[1], of_lax(program, call, collective)
+    if name_of(node.func) == NORM:
+        is_other = len(node.args) != 1 or any(each.arg not in ("axis", "keepdims") for each in node.keywords)
+        return () if is_other else wrapped(call, f"{reduce}(", f" ** 2, {along}) ** 0.5")
     if name_of(node.func) not in SPREADS:
         return wrapped(call, f"{reduce}(", f", {along})")
     source, (value, *args) = program.file(call[0]), (getattr(node.func, "value", node), *node.args)
@@ -269,7 +278,7 @@ def _fix(
     """
     program, equation = report.program, place.equation
     call = call_to_leave_out(program, flow.source(place), ("all_gather",))
-    calls = [call_at(program, flow.source(each), TOTALS) for each in reductions]
+    calls = [call_at(program, _source(flow, each), (*TOTALS, NORM)) for each in reductions]
     along = axes_text(equation.axes or ())
     operand, collective = operand_text(call, equation.inputs[number]), INSTEAD[reductions[0].equation.primitive]
     means = {each is not None and name_of(each[1].func) == "mean" for each in calls}
@@ -289,13 +298,12 @@ def _fix(
     own = without_call(program, call) if is_tiled else Edits()
     if not is_tiled and gathered == 0 and "vmap(" not in equation.name_stack:
         own = rewritten(program, call, f"{parenthesized(operand)}[None]")
-    names = [of_lax(program, each, collective) for each in calls]
-    around = [
-        wrapped(each, f"{name}(", f", {along})") for name, each in zip(names, calls, strict=True) if each is not None
-    ]
+    around = [_total(program, each, collective, along) for each in calls if each is not None]
     total = "" if calls[0] is None else ast.unparse(calls[0][1])
     total = total if call is None else total.replace(ast.unparse(call[1]), operand)
-    return Fix(f"use {operand} itself, without the gather, and {names[0]}({total}, {along})", together(*around, own))
+    total += " ** 2" * (calls[0] is not None and name_of(calls[0][1].func) == NORM)
+    title = f"use {operand} itself, without the gather, and {of_lax(program, calls[0], collective)}({total}, {along})"
+    return Fix(title, together(*around, own) if all(around) else ())
 
 
 RULE = Rule(

@@ -90,6 +90,12 @@ class Requests:
             if owner is not None and owner not in self.home:
                 self.home[number] = owner
 
+    @property
+    def untrained(self) -> set[int]:
+        """State that an optimizer has nothing for, beside parameters for which it has: queues and statistics."""
+        parameters = set(self.home.values())
+        return set(self.tied.values()) - parameters - self.home.keys() if parameters else set()
+
     @staticmethod
     def _leaf(parameter: str, name: str) -> list[str]:
         """The steps of a parameter's path that its moments have, too; in one state with them, those behind its name."""
@@ -135,6 +141,11 @@ class Requests:
         """Return whether it begins with an argument, and changes no arguments but data."""
         numbers = (each.number for each in candidate.changes if each.kind == "argument")
         return candidate.changes[0].kind == "argument" and set(self.data).issuperset(numbers)
+
+    def is_of_untrained(self, candidate: Candidate) -> bool:
+        """Return whether it changes no arguments but state that is not trained."""
+        numbers = [each.number for each in candidate.changes if each.kind == "argument"]
+        return bool(numbers) and self.untrained.issuperset(numbers)
 
     def pinned(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """The changes, and results that are left open held as the arguments that they become.
@@ -264,8 +275,9 @@ class Requests:
             for members in groups:
                 now, type = lowered.arguments[members[0]], lowered.types[members[0]]
                 is_data = bool(set(members) & set(self.data))
-                for spec in self.others(now, type, batch=now.dims[0] if is_data else ()):
-                    if lowered.parts(spec) >= lowered.parts(now):
+                whole = [Spec(((),) * type.rank)] if self.untrained.issuperset(members) else []
+                for spec in (*self.others(now, type, batch=now.dims[0] if is_data else ()), *whole):
+                    if lowered.parts(spec) >= lowered.parts(now) or spec in whole:
                         yield Candidate("d", self.with_results(dict.fromkeys(members, spec)))
 
     def _outputs(self) -> Iterator[Candidate]:
