@@ -27,7 +27,8 @@ MUCH = 0.25
 INDICES = ("i32", "i64", "u32", "u64", "bool")
 """Types of whole numbers in which no weights are stored."""
 
-SENDS_ROWS = ("collective-permute", "all-to-all")
+OF_ROWS: tuple[Strategy, ...] = ("pipeline", "ring exchange", "halo exchange", "all-to-all exchange")
+"""Strategies in which a device needs data of others."""
 
 OF_DATA_PARALLELISM = ("weight gathers", "gradient sync", "averages", "reductions", "scalar reductions")
 
@@ -49,10 +50,13 @@ def axes_used(
         if each.role == "output" and each.sharding is not None and each.sharding.dims
         for axis in each.sharding.dims[0].axes
     }
-    collectives = (each for total in totals for each in total.collectives)
-    sent_on = (each for each in collectives if each.kind in SENDS_ROWS and each.origin == "user")
-    grid = {axis.name for each in sent_on for axis in each.axes or ()}  # its rows need those of other devices
+    grid = {axis.name for total in totals if total.strategy in OF_ROWS for axis in total.axes or ()}
     batch = set(sizes) if context_of(program).differentiated else rows - grid
+    returned = {jax_type(value.type) for value in program.capture.outputs}
+    fresh = [each for each in arguments if kinds[each.name] == "data" and each.type not in returned]
+    given = [each for each in fresh if each.type.shape and each.type.dtype != "u32"]  # no keys
+    if given:  # what a step returns, as caches of pages, need not have a batch
+        batch = {name for name in batch if any(0 in _dimensions_over(name, each) for each in given)}
     return tuple(
         _use(name, size, arguments, kinds, parameters, totals, has_batch=name in batch) for name, size in sizes.items()
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from ...parsers.hlo import HloType, Instruction, TupleShape
 from ...parsers.record import Record
@@ -100,7 +101,6 @@ class Judge:
         self.permutes: dict[tuple[object, ...], set[Instruction]] = {}
         self._pairs: dict[Instruction, object] = {}
         self._edges: set[Instruction] = set()
-        self._cuts_or_sends = _Which(lambda each: each.opcode in SENDS or self._cuts(each))
         for each in listed:
             found = flow.module.instruction(each.computation, each.name) if each.kind == "collective-permute" else None
             if found is not None:
@@ -146,19 +146,31 @@ class Judge:
     def _sends_edges(self, collective: Collective, instruction: Instruction) -> bool:
         """Return whether it is written in the program, and sends less than half of a block, the same on all devices.
 
-        Parts that are cut at an index, or were received from the same device, go around a ring. Corners are edges that
-        permutes of other pairs send on.
+        Parts that are cut at an index go around a ring. Corners are edges that permutes of other pairs send on.
         """
-        if collective.origin not in ("user", "autodiff"):
+        ends = self._ends.get(instruction, ())
+        if collective.origin not in ("user", "autodiff") or instruction in self._rings:
             return False
-        operands = self.flow.operands(instruction)
-        ends = [each for operand in operands for each in self.flow.sources(operand, self._cuts_or_sends)]
-        edges = [each.instruction for each in ends if each.kind == "stop" and each.is_moved]
-        received = [each for each in edges if self._pairs.get(each) == collective.pairs]
-        if received or not any(each in self._edges or self._cuts(each) for each in edges):
+        if not any(each in self._edges or self._cuts(each) for each in ends):
             return False
         self._edges.add(instruction)
         return True
+
+    @cached_property
+    def _ends(self) -> Mapping[Instruction, Sequence[Instruction]]:
+        """For each permute, the collectives and the slices that it sends the results of."""
+        stops = _Which(lambda each: each.opcode in SENDS or self._cuts(each))
+        found: dict[Instruction, list[Instruction]] = {}
+        for permute in self._pairs:
+            sources = (each for operand in self.flow.operands(permute) for each in self.flow.sources(operand, stops))
+            found[permute] = [each.instruction for each in sources if each.kind == "stop" and each.is_moved]
+        return found
+
+    @cached_property
+    def _rings(self) -> Collection[Instruction]:
+        """The permutes that send what another one to the same devices did, or whose results such a one sends on."""
+        pairs = ((one, end) for one, ends in self._ends.items() for end in ends)
+        return {each for pair in pairs if self._pairs[pair[0]] == self._pairs.get(pair[1]) for each in pair}
 
     def _cuts(self, instruction: Instruction) -> bool:
         """Return whether it leaves less than half of an array, by its shape alone."""

@@ -30,6 +30,9 @@ LEAST_SHARE = 0.002
 """Share of what the program costs from which a change is worth trying: a transposed spec whose price was 0.5 % less
 saved 6 %."""
 
+DOUBTFUL = 0.5
+"""Share of what a doubtful candidate may spare that is expected of it."""
+
 _NUMBER = re.compile(r"\[\d+\]")
 START_S = 10.0
 """Seconds in which the process starts and reads the module, besides those for prices."""
@@ -90,8 +93,14 @@ class Prices(Record, frozen=True):
     def spared(self, candidate: PricedCandidate) -> float:
         """Bytes that are not sent; operations that are not repeated count as the bytes that take as long."""
         more = self.flops - candidate.flops if self.shares_work(candidate) else 0.0
-        is_doubtful = candidate.price > self.today and not more
-        return (self.sent if is_doubtful else self.today) - candidate.price + more / FLOPS_PER_BYTE
+        if candidate.price > self.today and not more:
+            return (self.sent - candidate.price) * DOUBTFUL
+        return (self.today - candidate.price) * self.scale + more / FLOPS_PER_BYTE
+
+    @property
+    def scale(self) -> float:
+        """Bytes that are sent for each of the price, where that is too low."""
+        return max(1.0, self.sent / self.today) if self.today else 1.0
 
 
 class PricedRow(Record, frozen=True):
@@ -136,7 +145,7 @@ def prices(program: Program, python: str | None, seconds: float, sent: int | Non
         today, flops = float(found["today"]["bytes"]), float(found["today"]["flops"])
         candidates = msgspec.convert(found["candidates"], tuple[PricedCandidate, ...])
         priced = Prices(today, flops, sent=sent or 0)
-        least = LEAST_SHARE * (today + flops / FLOPS_PER_BYTE)
+        least = LEAST_SHARE * (today * priced.scale + flops / FLOPS_PER_BYTE)
         worth = [each for each in candidates if priced.spared(each) > least]
         doubtful = tuple(each for each in worth if each.price > today and not priced.shares_work(each))
         certain = sorted((each for each in worth if each not in doubtful), key=priced.spared, reverse=True)

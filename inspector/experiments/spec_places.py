@@ -128,12 +128,14 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
 
     First those under a key, or a name, of the argument's path; then rules of tables. Else those that are spelled alike
     together, as one array's spec is written where it is made and where it is taken, without those that constrain other
-    values; then all, then each by itself. Last those whose entries have names.
+    values, and first as the argument's is spelled; then all, then each by itself. Last those whose entries have names.
     """
     names, spec, now = asked(changes)
     wanted = entries_in(spec)
     alike: dict[tuple[bool, str, str], list[Edits]] = {}
     named: list[Edits] = []
+    changed, exact = {each.name for each in changes}, set[str]()
+    written = {each.spec for each in program.capture.arguments if each.path in changed}
     for file in user_files(program):
         helpers = spec_helpers(program, file)
         keys = {
@@ -149,14 +151,17 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
             if without_nones([ast.literal_eval(each) for each in node.args]) == now:
                 edits = instead((file, node), _respelled(node, wanted))
                 key = _is_constraint(program, (file, node)), file, ast.unparse(node)
+                exact |= {key[2]} if f"P({', '.join(map(ast.unparse, node.args))})" in written else set()
                 alike.setdefault(key, []).append(edits)
                 named += [edits] * (not names.isdisjoint(keys.get(node, ())))
     if named:
         yield together(*named)
         yield from named
     yield from _in_tables(program, changes)
-    ordered = sorted(alike.items(), key=lambda each: (each[0][0], -len(each[1])))
+    ordered = sorted(alike.items(), key=lambda each: (each[0][0], each[0][2] not in exact, -len(each[1])))
     places = [found for _, found in ordered]
+    if len(places) > 1:
+        yield together(*(edits for key, found in ordered if key[2] in exact and not key[0] for edits in found))
     for (constrains, file, spelling), found in ordered:
         if len(found) > 1 or (not constrains and (True, file, spelling) in alike):
             yield together(*found)

@@ -805,6 +805,24 @@ step_inputs = (A(S("data"), 64, 32),)
 """
 """Whole blocks that are sent, of which the last row is used."""
 
+RING = f"""{HEAD}
+def local(x):
+    def hop(carry, scale):
+        total, part = carry
+        part, sent = part * scale, jax.lax.ppermute(part, "data", [(n, (n + 1) % 4) for n in range(4)])
+        return (total + part, sent), part
+
+    def turn(number, carry):
+        return hop(carry, number)[0]
+
+    LOOP
+    return total
+
+step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P("data"), out_specs=P("data")))
+step_inputs = (A(S("data"), 64, 32),)
+"""
+"""A ring that sends once more than it needs to."""
+
 SHUFFLED = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P

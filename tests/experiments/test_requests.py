@@ -308,6 +308,33 @@ def test_an_axis_goes_from_the_rule_of_one_dimension_to_that_of_another(tmp_path
     assert (done.after.memory or 0) < 0.5 * (done.before.memory or 0)
 
 
+@pytest.mark.parametrize(
+    "loop",
+    sampled(
+        [
+            "(total, _), _ = jax.lax.scan(hop, (x, x), jnp.arange(4))",
+            "(total, _), _ = jax.lax.scan(hop, (x, x), jnp.ones((4, 1, 32)), unroll=1)",
+            "total, _ = jax.lax.fori_loop(0, 3 + 1, turn, (x, x))",
+            "total, _ = jax.lax.scan(lambda c, _: hop(c, 2), (x, x), length=4)[0]",
+        ],
+        2,
+        0,
+    ),
+)
+def test_the_last_iteration_of_a_ring_sends_nothing(tmp_path: Path, loop: str) -> None:
+    _, found, done = first_experiment(tmp_path, programs.RING.replace("LOOP", loop))
+    assert found.rule == "SS27"
+    assert done.values in ("equal", "close")
+    assert 4 * (done.after.bytes or 0) == 3 * (done.before.bytes or 0) > 0
+
+
+@pytest.mark.once
+def test_a_ring_whose_parts_are_kept_is_left_alone(tmp_path: Path) -> None:
+    kept = "(total, _), parts = jax.lax.scan(hop, (x, x), jnp.arange(4)); total = total + parts.sum(0)"
+    before, _ = report_of(tmp_path, programs.RING.replace("LOOP", kept))
+    assert [fix.edits for found in before.findings if found.rule == "SS27" for fix in found.fixes] == [()]
+
+
 @pytest.mark.once
 def test_state_that_is_not_trained_may_be_whole(tmp_path: Path) -> None:
     """A queue that is gathered where it is used, of which no gradient is taken: not so the parameters beside it."""

@@ -17,7 +17,8 @@ from ..compiled import at_most, certainty, compiled_as, compiled_to, in_hlo, is_
 from ..equations import At, Flow, axis_sizes, devices_along, equations_of, is_alone, permutation_of
 from ..fixes.calls import call_at
 from ..fixes.edits import permutation_text, together, with_permutation, without_call
-from ..rule import Rule, advice, finding
+from ..fixes.last_iteration import apart
+from ..rule import Rule, finding
 
 MAX_TRIPS = 64
 """Iterations of which the last one's permutation is worth a finding."""
@@ -30,7 +31,7 @@ def check(report: Report) -> Iterator[Finding]:
         there = [each for each in wholly_compiled(report, wasted) if each.loops and each.kind == "collective-permute"]
         trips = {each.executions for each in there}
         if len(trips) == 1 and 1 < (trips.pop() or 0) <= MAX_TRIPS:
-            yield _found(there)
+            yield _found(report, there)
     for flow, place in equations_of(report, ("ppermute",)):
         yield from _in_a_row(report, flow, place)
 
@@ -102,7 +103,7 @@ def _is_wasted(loop: Loop, permutation: Instruction) -> bool:
     return index is not None and loop.is_discarded(index)
 
 
-def _found(there: list[Collective]) -> Finding:
+def _found(report: Report, there: list[Collective]) -> Finding:
     first, trips = there[0], there[0].executions or 0
     return finding(
         RULE,
@@ -114,7 +115,12 @@ def _found(there: list[Collective]) -> Finding:
             ("in the loop", ", ".join(f"{each.name} {types_text(each.result_types)}" for each in there[:6])),
             ("after the loop", "nothing uses the permuted value"),
         ),
-        fixes=advice(f"run {trips - 1} iterations, and the work of the last one after the loop"),
+        fixes=(
+            Fix(
+                f"run {trips - 1} iterations, and the work of the last one after the loop",
+                apart(report.program, first.source),
+            ),
+        ),
         saves=at_most(*there),
     )
 
@@ -141,5 +147,5 @@ total, _ = lax.fori_loop(0, n, step, (zeros, x))""",
 total, last = lax.fori_loop(0, n - 1, step, (zeros, x))
 total = total + f(last)""",
     check=check,
-    tries="one permutation in place of two in a row; the last iteration of a loop has to be written by hand",
+    tries="one permutation in place of two in a row; the last iteration of a loop behind it",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -53,12 +53,12 @@ def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
     sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum")
     equal = {*_of_equal_values(report)}
-    alone = (each for each in sums if is_combined(each) or _place(each.source, each) not in equal)
+    alone = (each for each in sums if is_combined(each) or not _is_in(equal, each.source, each))
     starts = {each.span.start: each for each in alone if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
     summed: dict[tuple[int, int], _Sum] = {}
     for each in _sums(report, starts.values()):
-        if _place(each.source, each.collective) in equal:
+        if _is_in(equal, each.source, each.collective):
             continue
         if each.is_scalar and each.collective.origin not in WRITTEN:
             continue  # norms, as the partitioner sums them: there is no sum in the source that could be another
@@ -80,20 +80,27 @@ def check(report: Report) -> Iterator[Finding]:
         yield _of_sums(first, starts[second])
 
 
-_Line = tuple[str | None, int | None, bool]
-"""A line, and whether it is of the backward pass."""
+_Place = tuple[tuple[tuple[str, int | None], ...], bool]
+"""The lines of a call stack, innermost first, and whether it is of the backward pass."""
 
 
-def _place(source: SourcePosition, collective: Collective) -> _Line:
-    return source.file, source.line, collective.direction == "backward"
+def _place(source: SourcePosition, *, is_backward: bool) -> _Place:
+    return tuple((frame.file, frame.line) for frame in source.stack), is_backward
 
 
-def _of_equal_values(report: Report) -> Iterator[_Line]:
-    """The lines with sums of what all devices hold already: one is left out, and not merged with another."""
+def _is_in(places: Collection[_Place], source: SourcePosition, collective: Collective) -> bool:
+    """Return whether a collective is at one of these places, as far as its call stack is known."""
+    lines, is_backward = _place(source, is_backward=collective.direction == "backward")
+    known = (each for each, backward in places if backward == is_backward)
+    return bool(lines) and any(all(one == other for one, other in zip(each, lines, strict=False)) for each in known)
+
+
+def _of_equal_values(report: Report) -> Iterator[_Place]:
+    """The places of sums of what all devices hold already: one is left out, and not merged with another."""
     for flow, place in equations_of(report, SUMS):
         source = flow.source(place)
         if place.equation.axes in equal_along(flow, place) and source.frame is not None:
-            yield source.file, source.line, flow.is_backward(place)
+            yield _place(source, is_backward=flow.is_backward(place))
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:

@@ -265,7 +265,7 @@ def called_back_with_parts(a):
     return jax.pure_callback(lambda v: v, jax.ShapeDtypeStruct(a.shape, a.dtype), jnp.sin(a))
 
 
-@programs.found_by("SS01", gpu="", tpu="")  # the lookup is summed over x; of so little nothing is saved there
+@programs.found_by("SS01", gpu="")  # the lookup is summed over x; of so little nothing is saved there
 def looked_up(a):
     return along(along(a, "x", "y")[jnp.arange(16) % 5], "x")
 
