@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from ..capture.model import UPDATED
-from ..catalog.spellings import PARAMETERS, place_of_parameters
+from ..catalog.spellings import EXCHANGES, PARAMETERS, place_of_parameters
 from ..collectives.context import context_of
 from ..ir.name_scopes import Leaf, keys_of_name
 from ..ir.program import Program
@@ -26,9 +26,6 @@ MUCH = 0.25
 
 INDICES = ("i32", "i64", "u32", "u64", "bool")
 """Types of whole numbers in which no weights are stored."""
-
-OF_ROWS: tuple[Strategy, ...] = ("pipeline", "ring exchange", "halo exchange", "all-to-all exchange")
-"""Strategies in which a device needs data of others."""
 
 OF_DATA_PARALLELISM = ("weight gathers", "gradient sync", "averages", "reductions", "scalar reductions")
 
@@ -50,16 +47,22 @@ def axes_used(
         if each.role == "output" and each.sharding is not None and each.sharding.dims
         for axis in each.sharding.dims[0].axes
     }
-    grid = {axis.name for total in totals if total.strategy in OF_ROWS for axis in total.axes or ()}
+    collectives = (each for total in totals for each in total.collectives)
+    sent_on = (each for each in collectives if each.kind in EXCHANGES and each.origin == "user")
+    grid = {axis.name for each in sent_on for axis in each.axes or ()}  # its rows need those of other devices
     batch = set(sizes) if context_of(program).differentiated else rows - grid
-    returned = {jax_type(value.type) for value in program.capture.outputs}
-    fresh = [each for each in arguments if kinds[each.name] == "data" and each.type not in returned]
-    given = [each for each in fresh if each.type.shape and each.type.dtype != "u32"]  # no keys
-    if given:  # what a step returns, as caches of pages, need not have a batch
-        batch = {name for name in batch if any(0 in _dimensions_over(name, each) for each in given)}
+    batch -= _only_of_state(program, [each for each in arguments if kinds[each.name] == "data"], batch)
     return tuple(
         _use(name, size, arguments, kinds, parameters, totals, has_batch=name in batch) for name, size in sizes.items()
     )
+
+
+def _only_of_state(program: Program, data: Sequence[ShardedValue], axes: Iterable[str]) -> set[str]:
+    """The axes that split the first dimension of nothing but trees which come back, as caches of pages, beside data."""
+    returned = {jax_type(value.type) for value in program.capture.outputs}
+    state = [each for each in data if each.type in returned and keys_of_name(each.name)[1:]]
+    others = [each for each in data if each not in state and each.type.shape and each.type.dtype != "u32"]  # no keys
+    return {axis for axis in axes if others and not any(0 in _dimensions_over(axis, each) for each in others)}
 
 
 def argument_kinds(

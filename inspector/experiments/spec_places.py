@@ -160,8 +160,9 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     yield from _in_tables(program, changes)
     ordered = sorted(alike.items(), key=lambda each: (each[0][0], each[0][2] not in exact, -len(each[1])))
     places = [found for _, found in ordered]
-    if len(places) > 1:
-        yield together(*(edits for key, found in ordered if key[2] in exact and not key[0] for edits in found))
+    as_written = [edits for key, found in ordered if key[2] in exact and not key[0] for edits in found]
+    if as_written and len(places) > 1:
+        yield together(*as_written)
     for (constrains, file, spelling), found in ordered:
         if len(found) > 1 or (not constrains and (True, file, spelling) in alike):
             yield together(*found)

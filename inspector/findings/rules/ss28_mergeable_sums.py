@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ class _Sum(NamedTuple):
 def check(report: Report) -> Iterator[Finding]:
     """Pairs of sums that are added to each other, then sums of sums over other axes."""
     sums = (each for each in in_hlo(report, "all-reduce") if each.reduction == "sum")
-    equal = {*_of_equal_values(report)}
+    equal = _of_equal_values(report)
     alone = (each for each in sums if is_combined(each) or not _is_in(equal, each.source, each))
     starts = {each.span.start: each for each in alone if each.axes}
     added: dict[tuple[object, ...], _Sum] = {}
@@ -80,27 +80,33 @@ def check(report: Report) -> Iterator[Finding]:
         yield _of_sums(first, starts[second])
 
 
-_Place = tuple[tuple[tuple[str, int | None], ...], bool]
-"""The lines of a call stack, innermost first, and whether it is of the backward pass."""
+_Lines = tuple[tuple[str, int | None], ...]
+"""The lines of a call stack, innermost first."""
 
 
-def _place(source: SourcePosition, *, is_backward: bool) -> _Place:
-    return tuple((frame.file, frame.line) for frame in source.stack), is_backward
+def _lines(source: SourcePosition) -> _Lines:
+    return tuple((frame.file, frame.line) for frame in source.stack)
 
 
-def _is_in(places: Collection[_Place], source: SourcePosition, collective: Collective) -> bool:
+def _is_in(places: Mapping[object, set[_Lines]], source: SourcePosition, collective: Collective) -> bool:
     """Return whether a collective is at one of these places, as far as its call stack is known."""
-    lines, is_backward = _place(source, is_backward=collective.direction == "backward")
-    known = (each for each, backward in places if backward == is_backward)
-    return bool(lines) and any(all(one == other for one, other in zip(each, lines, strict=False)) for each in known)
+    lines = _lines(source)
+    known = places.get((lines[:1], collective.direction == "backward"), ())
+    return any(all(one == other for one, other in zip(each, lines, strict=False)) for each in known)
 
 
-def _of_equal_values(report: Report) -> Iterator[_Place]:
-    """The places of sums of what all devices hold already: one is left out, and not merged with another."""
+def _of_equal_values(report: Report) -> dict[object, set[_Lines]]:
+    """The places of sums of what all devices hold already: one is left out, and not merged with another.
+
+    By their line, and whether that is of the backward pass.
+    """
+    found: dict[object, set[_Lines]] = {}
     for flow, place in equations_of(report, SUMS):
         source = flow.source(place)
         if place.equation.axes in equal_along(flow, place) and source.frame is not None:
-            yield _place(source, is_backward=flow.is_backward(place))
+            lines = _lines(source)
+            found.setdefault((lines[:1], flow.is_backward(place)), set()).add(lines)
+    return found
 
 
 def _sums(report: Report, collectives: Iterable[Collective]) -> Iterator[_Sum]:
