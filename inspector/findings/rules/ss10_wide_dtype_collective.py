@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator
 
 from ....parsers.record import Record
 from ...catalog.spellings import RESHARDING, primitives_of, rule_of
-from ...dataflow.meaning import STRAIGHT
+from ...dataflow.meaning import STRAIGHT, Does
 from ...dataflow.walks import forward
 from ...ir.jaxpr_text import EquationPlace
 from ...report import Finding, Fix, Report, SourcePosition
 from ...units import bytes_of
-from ..compiled import at_most, certainty, compiled_as, compiled_to, is_compiled, platform_of
+from ..compiled import REDUCTIONS, at_most, certainty, compiled_as, compiled_to, is_compiled, platform_of
 from ..equations import At, Flow, equations_of
 from ..fixes.calls import Call, call_at, call_of_helper, operand_text
 from ..fixes.edits import as_operand, together, wrapped
@@ -23,10 +23,10 @@ MOVING = primitives_of(*RESHARDING)
 
 
 def check(report: Report) -> Iterator[Finding]:
-    """Each collective that only moves, and all of whose results are narrowed, or whose operand was just widened."""
+    """Each collective all of whose results are narrowed, or that only moves an operand which was just widened."""
     if not platform_of(report):
         return
-    for flow, place in equations_of(report, MOVING):
+    for flow, place in equations_of(report, (*MOVING, *REDUCTIONS)):
         for number in range(len(place.equation.outputs)):
             narrow = _narrowed(flow, place, number)
             if narrow is not None:
@@ -43,14 +43,14 @@ class _Narrow(Record, frozen=True):
 
 def _narrowed(flow: Flow, place: EquationPlace, number: int) -> _Narrow | None:
     equation = place.equation
-    wide = equation.outputs[number].type.array.dtype
+    wide, reduces = equation.outputs[number].type.array.dtype, equation.primitive in REDUCTIONS
     made = flow.made.get((place.jaxpr, equation.inputs[number] if number < len(equation.inputs) else ""))
-    if made is not None and made[0].equation.primitive == "convert_element_type":
+    if not reduces and made is not None and made[0].equation.primitive == "convert_element_type":
         before = flow.type_of(At(place.jaxpr, made[0].equation.inputs[0]))
         dtype = "" if before is None else before.array.dtype
         if _is_narrower(dtype, wide):
             return _Narrow(dtype, f"{equation.inputs[number]} was widened from {before}", widened=True)
-    reach = forward(flow, [At(place.jaxpr, equation.outputs[number].name)], STRAIGHT)
+    reach = forward(flow, [At(place.jaxpr, equation.outputs[number].name)], Does.SCALE if reduces else STRAIGHT)
     if not reach.is_all or any(use.place.equation.primitive != "convert_element_type" for use in reach.ends):
         return None
     dtypes = {use.place.equation.outputs[0].type.array.dtype for use in reach.ends}
@@ -71,12 +71,16 @@ def _found(report: Report, flow: Flow, place: EquationPlace, number: int, narrow
         return
     compiled = compiled_as(report, flow, place, rule.lowers_to, type)
     wide = type.dtype
+    reduces = equation.primitive in REDUCTIONS
+    if reduces and type.elements == 1:
+        return
     if is_compiled(report) and (compiled is None or not any(t.dtype.startswith(wide) for t in compiled.result_types)):
         return  # the compiler narrows it before it travels
     yield finding(
         RULE,
         flow.place(place),
-        f"{type} is sent over {', '.join(equation.axes or ())}, but {narrow.dtype} is enough",
+        f"{type} is {'reduced' if reduces else 'sent'} over {', '.join(equation.axes or ())}, but"
+        f" {f'rounded to {narrow.dtype}' if reduces else f'{narrow.dtype} is enough'}",
         confidence=certainty(compiled),
         axes=equation.axes or (),
         evidence=(("needed", narrow.known), compiled_to(compiled)),

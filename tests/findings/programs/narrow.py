@@ -42,6 +42,18 @@ def used_wide(a):
     return b + b.astype(jnp.bfloat16)
 
 
+@programs.found_by("SS10")
+@rows
+def mean_that_is_rounded(a):
+    return jnp.tan(lax.pmean(jnp.sin(a), "x").astype(jnp.bfloat16))
+
+
+@programs.found_by()
+@rows
+def mean_of_what_was_widened(a):
+    return jnp.tan(lax.pmean(a.astype(jnp.bfloat16).astype(jnp.float32), "x"))
+
+
 def program(a):
     return [each(a * (1 + number)) for number, each in enumerate(programs)]
 
