@@ -27,7 +27,8 @@ IDIOMS = {
     "sort": "sort along an unsharded dimension; or first keep the needed elements with lax.top_k of each shard",
     "reduce": "in a shard_map, reduce each shard, then all_gather one value per shard",
     "fft": "transform along an unsharded dimension: swap it with the sharded one by lax.all_to_all before and after",
-    "gather": "look rows up in a shard_map: each device its own rows, zeros for the others, then a psum",
+    "gather": "look few rows up in a shard_map: each device its own rows, zeros for the others, then a psum; of more"
+    " rows than the operand has, that sends more",
 }
 """Code to write instead, by JAX's name of the operation."""
 
