@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..capture.model import Value
-from ..findings.fixes.calls import around, name_of, nodes_of, own_files
+from ..findings.fixes.calls import around, binds, name_of, nodes_of, own_files
 from ..findings.fixes.edits import Edits, Placed, instead
 from ..findings.fixes.jits import jit_of, with_jit_keyword
 from ..findings.fixes.specs import parts_of_targets, targets_of
@@ -51,7 +51,7 @@ def donated(report: Report) -> Iterator[Finding]:
     names = " and ".join(wanted)
     title = f"donate {names}: each call assigns its results to {'them' if several else 'it'}"
     if _is_filtered(jit):
-        others = [each for each in jitted.parameters if each not in wanted]
+        others = [each for each in jitted.parameters if each not in (*wanted, *given)]
         edits = _with_all(report.program, jit, jitted, others)
         title += f", and {' and '.join(others)} {'are' if len(others) > 1 else 'is'} made for each" if others else ""
     else:
@@ -103,7 +103,9 @@ def _with_all(program: Program, jit: Placed, jitted: _Jitted, others: list[str])
     if kept and kept != jitted.parameters[:1]:
         return ()
     text = repr("all-except-first" if kept else "all")
-    return with_jit_keyword(jit, "donate", text)
+    keywords = jit[1].keywords if isinstance(jit[1], ast.Call) else []
+    now = next((each.value for each in keywords if each.arg == "donate"), None)
+    return with_jit_keyword(jit, "donate", text) if now is None else instead((jit[0], now), text)
 
 
 # Those who call it
@@ -195,9 +197,12 @@ def _assigns(program: Program, call: tuple[str, ast.Call], given: ast.expr | Non
         return False
     text = ast.unparse(given)
     body = next((each for each in around(program, call) if isinstance(each, ast.FunctionDef | ast.Module)), statement)
+    functions = [each for each in ast.walk(body) if isinstance(each, ast.FunctionDef) and each is not body]
+    of_others = {inner for each in functions if binds(each, text) for inner in ast.walk(each)}
     is_kept = any(
         isinstance(each, ast.Assign) and ast.unparse(each.value) == text and each is not statement
         for each in ast.walk(body)
+        if each not in of_others
     )
     return text in map(ast.unparse, parts_of_targets(statement)) and not is_kept
 

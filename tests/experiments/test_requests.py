@@ -529,6 +529,10 @@ def test_all_arguments_are_donated_where_none_is_kept(tmp_path: Path) -> None:
     after, _ = report_of(tmp_path, changed.decode())
     aliased = [report.capture.memory.aliased for report in (before, after) if report.capture.memory is not None]
     assert (aliased[1] or 0) - (aliased[0] or 0) == 64 * 256 * 4 // 8
+    others = programs.FILTERED.replace("eqx.filter_jit", 'eqx.filter_jit(donate="all-except-first")')
+    before, _ = report_of(tmp_path, others.replace("grads = ", "w = p; grads = "))
+    (fix,) = next(each.fixes for each in rewrites(before) if each.rule == "SS20")
+    assert [edit.text for edit in fix.edits] == ["'all'"]
     made = '        x = jax.device_put(np.ones((64, 64), np.float32).copy(), S("data"))\n'
     once = programs.FILTERED.replace(made, "").replace("    for _", f"{made[4:]}    for _")
     before, _ = report_of(tmp_path, once)
