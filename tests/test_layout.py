@@ -335,7 +335,7 @@ CEILINGS = {
     "inspector/diff": 1380,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 3375,
+    "inspector/experiments": 3380,
     "inspector/findings": 8845,
     "inspector/ir": 1906,
     "inspector/render": 8725,

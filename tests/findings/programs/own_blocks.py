@@ -35,7 +35,7 @@ def scaled(a):
     return own(2 * lax.psum(differing(a), "x"))
 
 
-@programs.found_by("SS01")
+@programs.found_by("SS01", "SS10")
 @unchecked
 def cast(a):
     return own(lax.psum(differing(a), "x").astype(jnp.bfloat16))

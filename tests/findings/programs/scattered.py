@@ -39,7 +39,7 @@ def mean_of_gradients_with_the_check(a):
     return varying(lax.pmean(jax.grad(loss)(a, a), "x"))
 
 
-@programs.found_by("SS30")
+@programs.found_by("SS10", "SS30", tpu="SS30", gpu="SS30")  # what is scattered is rounded, and then summed
 @unchecked
 def sum_by_name(a):
     return 0.5 * lax.psum(scattered(a).astype(jnp.bfloat16), "x").astype(jnp.float32)
