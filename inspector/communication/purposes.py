@@ -148,10 +148,9 @@ class Judge:
 
         Parts that are cut at an index go around a ring. Corners are edges that permutes of other pairs send on.
         """
-        ends = self._ends.get(instruction, ())
         if collective.origin not in ("user", "autodiff") or instruction in self._rings:
             return False
-        if not any(each in self._edges or self._cuts(each) for each in ends):
+        if not any(each in self._edges or self._cuts(each) for each in self._ends[instruction]):
             return False
         self._edges.add(instruction)
         return True

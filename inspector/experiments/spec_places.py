@@ -84,13 +84,13 @@ def _by_names(program: Program, rules: Sequence[Rule], change: PricedChange, fil
     for names in dict.fromkeys(each for other in user_files(program) for each in _names_in(program, other)):
         if len(names) < len(wanted) or without_nones([axes.get(name or "") for name in names]) != now:
             continue
-        changed = {
-            (name, after)
+        changed = dict.fromkeys(
+            (name or "", after)
             for name, before, after in zip_longest(names, now, wanted)
             if without_nones([before]) != without_nones([after])
-        }
+        )
         if len(dict(changed)) == len(changed) and all(name in chosen for name, _ in changed):
-            yield together(*(instead((file, chosen[name or ""]), repr(after)) for name, after in changed))
+            yield together(*(instead((file, chosen[name]), repr(after)) for name, after in changed))
 
 
 def _names_in(program: Program, file: str) -> list[tuple[str | None, ...]]:

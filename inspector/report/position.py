@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from ...parsers.record import Record
@@ -132,19 +132,31 @@ NO_SITES: CallSites = {}
 
 
 def call_sites(positions: Iterable[SourcePosition]) -> CallSites:
-    """Return, for positions on a line reached by several paths, the line where these diverge: the call of a helper."""
+    """Return, for positions on a line reached by several paths, the line where these diverge: the call of a helper.
+
+    Stacks that lack frames of another one, as those of a checkpoint do, are no other path.
+    """
     stacks: dict[tuple[str, int], dict[SourcePosition, tuple[Frame, ...]]] = {}
     for position in positions:
         if frames := own_frames(position.stack):
             stacks.setdefault((frames[0].file, frames[0].line), {})[position] = frames
     found = {}
     for group in stacks.values():
-        ways = [[(frame.file, frame.line) for frame in frames] for frames in group.values()]
-        depth = next((n for n, lines in enumerate(zip(*ways, strict=False)) if len(set(lines)) > 1), None)
+        lines = {position: tuple((frame.file, frame.line) for frame in frames) for position, frames in group.items()}
+        every = set(lines.values())
+        ways = {each for each in every if not any(_is_part(each, other) for other in every)}
+        depth = next((n for n, at in enumerate(zip(*ways, strict=False)) if len(set(at)) > 1), None)
         if depth is not None:
             for position, frames in group.items():
-                found[position] = SourcePosition.exact(frames[depth:])
+                if lines[position] in ways:
+                    found[position] = SourcePosition.exact(frames[depth:])
     return found
+
+
+def _is_part(way: Sequence[object], other: Sequence[object]) -> bool:
+    """Return whether a longer way leads along all of another one, in its order."""
+    rest = iter(other)
+    return len(way) < len(other) and all(each in rest for each in way)
 
 
 def with_call_site(sites: CallSites, position: SourcePosition, text: str, script: str | None) -> str:

@@ -77,6 +77,7 @@ def test_calls_of_a_helper() -> None:
     assert call_sites([one, deep]) == {one: at(9), deep: at(8)}
     assert call_sites([one, one, alone]) == {}
     assert call_sites([at(1), one]) == {}
+    assert call_sites([at(1, 5, 8, 9), one]) == {}  # a frame is lost
     three = [at(1, 5, 7), at(1, 5, 8), at(1, 5, 9)]
     assert call_sites(three) == {each: at(line) for each, line in zip(three, (7, 8, 9), strict=True)}
     sites = call_sites([one, two])

@@ -23,7 +23,7 @@ def apart(program: Program, place: SourcePosition) -> Edits:
     call = loop[1]
     match name_of(call.func), call.args:
         case "fori_loop", [first, end, body, start] if not call.keywords:
-            last = f"{_operand(end)} - 1"
+            last = _less_one(end)
             fewer = f"{ast.unparse(call.func)}({ast.unparse(first)}, {last}, {ast.unparse(body)}, {ast.unparse(start)})"
             return instead(loop, f"{_called(body)}({last}, {fewer})")
         case "scan", [body, start, *given] if _is_only_carried(program, loop):
@@ -40,8 +40,11 @@ def apart(program: Program, place: SourcePosition) -> Edits:
     return ()
 
 
-def _operand(node: ast.expr) -> str:
-    return parenthesized(ast.unparse(node))
+def _less_one(count: ast.expr) -> str:
+    match count:
+        case ast.Constant(value=int(number)):
+            return str(number - 1)
+    return f"{parenthesized(ast.unparse(count))} - 1"
 
 
 def _called(body: ast.expr) -> str:
@@ -59,14 +62,14 @@ def _is_only_carried(program: Program, loop: tuple[str, ast.Call]) -> bool:
 
 
 def _of_length(length: ast.expr | None) -> tuple[str, str] | None:
-    return None if length is None else (f"None, {_operand(length)} - 1", "None")
+    return None if length is None else (f"None, {_less_one(length)}", "None")
 
 
 def _without_last(program: Program, file: str, xs: ast.expr) -> tuple[str, str] | None:
     """The inputs of all iterations but the last, and those of the last one."""
     match xs:
         case ast.Call(func=function, args=[count], keywords=[]) if name_of(function) == "arange":
-            return f"{ast.unparse(function)}({_operand(count)} - 1)", f"{_operand(count)} - 1"
+            return f"{ast.unparse(function)}({_less_one(count)})", _less_one(count)
     source, text = program.file(file), ast.unparse(xs)
     if source is None or not imports(source, "jax"):
         return None

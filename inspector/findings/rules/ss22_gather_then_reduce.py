@@ -260,7 +260,17 @@ def _found(
             compiled_to(compiled),
         ),
         fixes=(fix,),
-        saves=at_most(compiled),
+        saves=at_most(*(() if _is_repeated(flow, place, number) else (compiled,))),
+    )
+
+
+def _is_repeated(flow: Flow, place: EquationPlace, number: int) -> bool:
+    """Return whether another equation gathers the same value alike: compilers make one of them, which stays."""
+    made = place.equation
+    return any(
+        (other.equation.primitive, other.equation.params) == (made.primitive, made.params)
+        for other, _ in flow.used.get((place.jaxpr, made.inputs[number]), ())
+        if other.equation is not made
     )
 
 
