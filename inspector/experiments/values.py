@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,14 @@ _BY_WEIGHT: tuple[Values, ...] = ("differ", "not compared", "close")
 
 NEAR = 1e-2
 """Relative distance, in norm, up to which the results that rounded arguments move most decide about the others."""
+
+
+MOST_CHANGED = 0.1
+"""Share of the change of an argument by which that of another program may differ: a step is small beside what it
+changes, and may be one of twice the gradient for all that the norm of the result says."""
+
+LEAST_CHANGE = {"f64": 1e-14, "f32": 3e-7}
+"""Relative distance, in norm, that is no change: the rounding of a result."""
 
 
 class Comparison(NamedTuple):
@@ -54,7 +63,51 @@ def compared(
             (one, other, max(rounding, min(NEAR, most), own)) for (one, other, _), own in zip(pairs, far, strict=True)
         ]
     values = _worst(pairs)
+    others = list(_changed_otherwise(before, after, nudged)) if values == "close" else []
+    if others:
+        return Comparison("differ", tuple(f"by how much {path} changes" for path in others))
     return Comparison(values, tuple(_changes(pairs)) if values == "differ" else ())
+
+
+def _changed_otherwise(before: Execution, after: Execution, nudged: Callable[[], Execution | None]) -> Iterator[str]:
+    """The paths of results that are near to an argument, but not as far from it, if that is no effect of rounding."""
+    far = _changes_apart(before, after, after)
+    moved = nudged() if far else None
+    if moved is None or len(moved.outputs) != len(before.outputs):
+        return
+    by_rounding = _changes_apart(before, moved, after)
+    yield from (before.outputs[n].path for n, by in far.items() if AMPLIFIED * by_rounding.get(n, 0.0) < by)
+
+
+def _changes_apart(one: Execution, other: Execution, given: Execution) -> dict[int, float]:
+    """By result how far two changes of arguments are apart, as a share of the first, where that is much.
+
+    Those of the first run are `given`. Of each result it is the argument of its type that is nearest.
+    """
+    found = {}
+    for number, results in enumerate(zip(one.outputs, other.outputs, strict=True)):
+        steps = [_steps(results, pair) for pair in zip(given.arguments, other.arguments, strict=False)]
+        first, second = min(filter(None, steps), key=lambda pair: max(map(abs, pair[0])), default=((0.0,), (0.0,)))
+        size, between = max(map(abs, first)), max(abs(a - b) for a, b in zip(first, second, strict=True))
+        norm = results[0].projections[0] if results[0].projections else 0.0
+        least = LEAST_CHANGE.get(jax_type(results[0].type).dtype, math.inf) * norm
+        if least < between > MOST_CHANGED * size and size < MOST_CHANGED * norm:
+            found[number] = between / size if size else math.inf
+    return found
+
+
+def _steps(
+    results: tuple[OutputSummary, OutputSummary], arguments: tuple[OutputSummary, OutputSummary]
+) -> tuple[Sequence[float], Sequence[float]] | None:
+    """The products of what was added to each of two arguments with the random vectors; None of those of other types."""
+    pairs = list(zip(results, arguments, strict=True))
+    if any(result.type != given.type or not (result.projections and given.projections) for result, given in pairs):
+        return None
+    one, other = (
+        [a - b for a, b in zip((result.projections or ())[1:], (given.projections or ())[1:], strict=True)]
+        for result, given in pairs
+    )
+    return one, other
 
 
 def is_unstable(before: Execution | None, moved: Execution | None) -> bool:

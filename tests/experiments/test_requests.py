@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from shardscope.inspector.experiments.lab import tried
 from shardscope.inspector.experiments.pricing import prices, searched
 from shardscope.inspector.experiments.rewrites import rewrites
 from shardscope.inspector.experiments.suggest import suggested
-from shardscope.inspector.experiments.values import compared
+from shardscope.inspector.experiments.values import compared, for_numbers
 from shardscope.inspector.experiments.written import fixes_of
 from shardscope.inspector.pipeline import inspect
 from shardscope.inspector.render.json.suggestions import suggestions_json_schema, suggestions_to_json
@@ -333,6 +334,45 @@ def test_a_ring_whose_parts_are_kept_is_left_alone(tmp_path: Path) -> None:
     kept = "(total, _), parts = jax.lax.scan(hop, (x, x), jnp.arange(4)); total = total + parts.sum(0)"
     before, _ = report_of(tmp_path, programs.RING.replace("LOOP", kept))
     assert [fix.edits for found in before.findings if found.rule == "SS27" for fix in found.fixes] == [()]
+
+
+SMALL_STEPS = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+
+@jax.jit
+def step(w, x):
+    def loss(w, x):
+        return jnp.sum(jnp.tanh(x @ w) ** 2)
+    return jax.tree.map(lambda w, g: w - 1e-6 * g, w, GRADIENT)
+
+if __name__ == "__main__":
+    x = jax.random.normal(jax.random.key(0), (64, 32))
+    step(jax.random.normal(jax.random.key(1), (32, 32)), jax.device_put(x, NamedSharding(mesh, P("d"))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("gradient", "values"),
+    [
+        ("sum(jax.grad(loss)(w, part) for part in jnp.split(x, 4))", "equal"),
+        ("jax.grad(loss)(w, x) / 8", "differ"),
+        ("jax.grad(loss)(w, x[:32])", "differ"),
+    ],
+)
+def test_a_small_step_is_compared_by_what_it_changes(tmp_path: Path, gradient: str, values: str) -> None:
+    """The results differ by 1e-5 of their norm at most, as much as rounding may explain."""
+
+    def run(text: str, *, nudged: bool = False) -> Execution | None:
+        (tmp_path / "script.py").write_text(SMALL_STEPS.replace("GRADIENT", text))
+        request = for_numbers(Request(f"{tmp_path / 'script.py'}:step", devices=8))
+        return last_capture(replace(request, nudged=nudged)).execution
+
+    plain = "jax.grad(loss)(w, x)"
+    found = compared(run(plain), run(gradient), nudged=lambda: run(plain, nudged=True))
+    assert found.values == values
 
 
 @pytest.mark.once

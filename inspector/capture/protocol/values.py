@@ -41,7 +41,7 @@ class Execution:
     `seeded_inputs` is true where arguments had types but no values, and were given pseudo-random ones, `uniform_inputs`
     where the floats of one are all alike, in place of which a trial has others. Where runs are to be compared, `inputs`
     is the same for arguments of the same bits; where they are on different numbers of devices, `arguments` describes
-    these, too, without their paths.
+    these, too, without their paths, and in a trial those that results may replace.
     """
 
     outputs: tuple[OutputSummary, ...] = ()
