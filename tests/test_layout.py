@@ -339,7 +339,7 @@ CEILINGS = {
     "inspector/findings": 8855,
     "inspector/ir": 1906,
     "inspector/render": 8725,
-    "inspector/report": 2830,
+    "inspector/report": 2835,
     "inspector/selection": 285,
     "inspector/shardings": 2770,
     "inspector/targets": 360,

@@ -145,12 +145,17 @@ def call_sites(positions: Iterable[SourcePosition]) -> CallSites:
         lines = {position: tuple((frame.file, frame.line) for frame in frames) for position, frames in group.items()}
         every = set(lines.values())
         ways = {each for each in every if not any(_is_part(each, other) for other in every)}
-        depth = next((n for n, at in enumerate(zip(*ways, strict=False)) if len(set(at)) > 1), None)
-        if depth is not None:
+        depth = _parting(ways)
+        if depth is not None and _parting(every) is not None:
             for position, frames in group.items():
                 if lines[position] in ways:
                     found[position] = SourcePosition.exact(frames[depth:])
     return found
+
+
+def _parting(ways: Iterable[Sequence[object]]) -> int | None:
+    """The number of frames that are the same in all, where others follow."""
+    return next((n for n, at in enumerate(zip(*ways, strict=False)) if len(set(at)) > 1), None)
 
 
 def _is_part(way: Sequence[object], other: Sequence[object]) -> bool:
