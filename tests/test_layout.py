@@ -335,7 +335,7 @@ CEILINGS = {
     "inspector/diff": 1380,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 3430,
+    "inspector/experiments": 3435,
     "inspector/findings": 8855,
     "inspector/ir": 1906,
     "inspector/render": 8725,
