@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ...parsers.hlo import HloType, Instruction, TupleShape
 from ...parsers.record import Record
-from ..catalog.spellings import HLO_OPCODES, KIND_OF, PRIMITIVES, STABLEHLO_OPS, STARTS
+from ..catalog.spellings import KIND_OF, PRIMITIVES, STABLEHLO_OPS
 from ..collectives.context import context_of
 from ..collectives.origin import direction_of
 from ..dataflow.graph import Output
@@ -26,7 +26,7 @@ from .weights import weights_of
 
 SUMS = (None, "sum")
 
-SENDS = HLO_OPCODES.keys() | STARTS.keys()
+SENDS = Does.SEND | Does.SUM
 
 MADE = ("contraction", "other")
 """The kinds of sources that are no arguments."""
@@ -158,7 +158,7 @@ class Judge:
     @cached_property
     def _ends(self) -> Mapping[Instruction, Sequence[Instruction]]:
         """For each permute, the collectives and the slices that it sends the results of."""
-        stops = _Which(lambda each: each.opcode in SENDS or self._cuts(each))
+        stops = _Which(lambda each: does(each.opcode) in SENDS or self._cuts(each))
         found: dict[Instruction, list[Instruction]] = {}
         for permute in self._pairs:
             sources = (each for operand in self.flow.operands(permute) for each in self.flow.sources(operand, stops))
@@ -173,10 +173,8 @@ class Judge:
 
     def _cuts(self, instruction: Instruction) -> bool:
         """Return whether it leaves less than half of an array, by its shape alone."""
-        if instruction.opcode in SENDS:
-            return False
         taken = sum(_size(each.instruction.type) for each in self.flow.operands(instruction)[:1])
-        is_part = does(instruction.opcode) is not Does.FORWARD and 0 < 2 * _size(instruction.type) < taken
+        is_part = does(instruction.opcode) not in Does.FORWARD | SENDS and 0 < 2 * _size(instruction.type) < taken
         return is_part and all(meaning_of(name).first is None for name in _primitives(instruction))
 
     def is_reduction(self, collective: Collective) -> bool:

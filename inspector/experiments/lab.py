@@ -355,7 +355,7 @@ class Lab:
 
     @cached_property
     def _is_unstable(self) -> bool:
-        """True if made-up arguments are such that results depend on rounding."""
+        """True if synthetic inputs are such that results depend on rounding."""
         run = self._before.capture.execution
         return run is not None and run.seeded_inputs and not self._gentle and is_unstable(run, self._nudged)
 

@@ -85,30 +85,31 @@ def _changes_apart(one: Execution, other: Execution, given: Execution) -> dict[i
 
     Those of the first run are `given`. Of each result it is the argument of its type that is nearest.
     """
+    arguments: dict[str, list[tuple[Sequence[float], Sequence[float]]]] = {}
+    for pair in zip(given.arguments, other.arguments, strict=False):
+        arguments.setdefault(pair[0].type, []).append((_products(pair[0]), _products(pair[1])))
     found = {}
-    for number, results in enumerate(zip(one.outputs, other.outputs, strict=True)):
-        steps = [_steps(results, pair) for pair in zip(given.arguments, other.arguments, strict=False)]
-        first, second = min(filter(None, steps), key=lambda pair: max(map(abs, pair[0])), default=((0.0,), (0.0,)))
-        size, between = max(map(abs, first)), max(abs(a - b) for a, b in zip(first, second, strict=True))
-        norm = results[0].projections[0] if results[0].projections else 0.0
-        least = LEAST_CHANGE.get(jax_type(results[0].type).dtype, math.inf) * norm
+    for number, (result, changed) in enumerate(zip(one.outputs, other.outputs, strict=True)):
+        ends = _products(result), _products(changed)
+        steps = [tuple(map(_less, ends, starts)) for starts in arguments.get(result.type, ()) if all((*ends, *starts))]
+        if result.projections is None or changed.type != result.type or not steps:
+            continue
+        first, second = min(steps, key=lambda pair: max(map(abs, pair[0])))
+        size, between = max(map(abs, first)), max(map(abs, _less(first, second)))
+        norm = result.projections[0]
+        least = LEAST_CHANGE.get(jax_type(result.type).dtype, math.inf) * norm
         if least < between > MOST_CHANGED * size and size < MOST_CHANGED * norm:
             found[number] = between / size if size else math.inf
     return found
 
 
-def _steps(
-    results: tuple[OutputSummary, OutputSummary], arguments: tuple[OutputSummary, OutputSummary]
-) -> tuple[Sequence[float], Sequence[float]] | None:
-    """The products of what was added to each of two arguments with the random vectors; None of those of other types."""
-    pairs = list(zip(results, arguments, strict=True))
-    if any(result.type != given.type or not (result.projections and given.projections) for result, given in pairs):
-        return None
-    one, other = (
-        [a - b for a, b in zip((result.projections or ())[1:], (given.projections or ())[1:], strict=True)]
-        for result, given in pairs
-    )
-    return one, other
+def _products(value: OutputSummary) -> Sequence[float]:
+    """Those of an array with the random vectors, which add up as arrays do; none where they are not known."""
+    return (value.projections or ())[1:]
+
+
+def _less(one: Sequence[float], other: Sequence[float]) -> Sequence[float]:
+    return [a - b for a, b in zip(one, other, strict=True)]
 
 
 def is_unstable(before: Execution | None, moved: Execution | None) -> bool:

@@ -162,7 +162,8 @@ def run(
     described = tuple(map(_argument, inputs.leaves)) if on_devices else ()
     if closely and not (is_timed or on_devices):
         types = {(leaf.shape, leaf.dtype) for _, leaf in leaves_out}
-        described = tuple(_argument(each) for each in inputs.leaves if (np.shape(each), _dtype(each)) in types)
+        alike = (leaf for leaf in inputs.leaves if (np.shape(leaf), getattr(leaf, "dtype", None)) in types)
+        described = tuple(map(_argument, alike))
     found = Execution(tuple(summaries), tuple(times), inputs.seeded, given, described)
     return [leaf for _, leaf in leaves_out], replace(
         found, uniform_inputs=closely and any(map(_is_uniform, inputs.leaves))
@@ -245,10 +246,6 @@ def digest_of(leaves: Sequence[Any]) -> str | None:
         found.update(f"{each.dtype}{each.shape}".encode())
         found.update(np.ascontiguousarray(whole(each)).tobytes())
     return found.hexdigest()
-
-
-def _dtype(leaf: Any) -> Any:
-    return getattr(leaf, "dtype", None)
 
 
 def _argument(leaf: Any) -> OutputSummary:

@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -90,7 +90,7 @@ class Requests:
             if owner is not None and owner not in self.home:
                 self.home[number] = owner
 
-    @property
+    @cached_property
     def untrained(self) -> set[int]:
         """State that an optimizer has nothing for, beside parameters for which it has: queues and statistics."""
         parameters = set(self.home.values())
@@ -137,15 +137,11 @@ class Requests:
         type = self.lowered.types[number]
         return str(type.element_type) == "ui32" and list(type.shape) in ([2], [4])
 
-    def is_of_data(self, candidate: Candidate) -> bool:
-        """Return whether it begins with an argument, and changes no arguments but data."""
+    @staticmethod
+    def is_of(candidate: Candidate, arguments: Collection[int]) -> bool:
+        """Return whether it begins with an argument, and changes no others than these."""
         numbers = (each.number for each in candidate.changes if each.kind == "argument")
-        return candidate.changes[0].kind == "argument" and set(self.data).issuperset(numbers)
-
-    def is_of_untrained(self, candidate: Candidate) -> bool:
-        """Return whether it changes no arguments but state that is not trained."""
-        numbers = [each.number for each in candidate.changes if each.kind == "argument"]
-        return bool(numbers) and self.untrained.issuperset(numbers)
+        return candidate.changes[0].kind == "argument" and set(arguments).issuperset(numbers)
 
     def pinned(self, changes: Sequence[Change]) -> tuple[Change, ...]:
         """The changes, and results that are left open held as the arguments that they become.

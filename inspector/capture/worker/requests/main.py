@@ -85,8 +85,8 @@ def priced(lowered: Lowered, deadline: float, sent: float = 0) -> dict[str, Any]
         most = sent if is_doubtful else today.bytes
         is_less = price.bytes < most or price.flops < today.flops
         saved, more = max(sent, today.bytes) - price.bytes, price.arguments - today.arguments
-        is_kept = requests.is_of_untrained(each) and 2 * saved >= more  # whole anyway while it is used
-        if is_less and _is_allowed(price, today, holds=is_doubtful or is_kept or requests.is_of_data(each)):
+        is_kept = requests.is_of(each, requests.untrained) and 2 * saved >= more  # whole anyway while it is used
+        if is_less and _is_allowed(price, today, holds=is_doubtful or is_kept or requests.is_of(each, requests.data)):
             found.append((each, price))
     found.sort(key=lambda pair: (pair[1].bytes, pair[0].is_removal, len(pair[0].changes)))
     return {
