@@ -104,7 +104,7 @@ def _changes_apart(one: Execution, other: Execution, given: Execution) -> dict[i
 
 
 def _products(value: OutputSummary) -> Sequence[float]:
-    """Those of an array with the random vectors, which add up as arrays do; none where they are not known."""
+    """The products of an array with the random vectors, which add up as arrays do; none where they are not known."""
     return (value.projections or ())[1:]
 
 
