@@ -46,7 +46,7 @@ class PricedChange(Record, frozen=True):
     becomes an argument of the next step.
     """
 
-    kind: Literal["argument", "result", "constraint", "new"]
+    kind: Literal["argument", "result", "constraint", "new", "use"]
     name: str
     spec: str | None
     now: str | None
@@ -67,7 +67,7 @@ class PricedChange(Record, frozen=True):
 class PricedCandidate(Record, frozen=True):
     """Changes that are made together, the bytes that a device then sends, and its FLOPs: for an order of candidates."""
 
-    kind: Literal["a", "b", "c", "d"]
+    kind: Literal["a", "b", "c", "d", "e"]
     changes: tuple[PricedChange, ...]
     price: float
     flops: float

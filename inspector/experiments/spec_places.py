@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -11,7 +12,7 @@ from itertools import takewhile, zip_longest
 from ...parsers.python import expression_in
 from ..findings.fixes.calls import around, name_of, nodes_of, tree_of, user_files
 from ..findings.fixes.edits import Edits, extent, instead, together
-from ..findings.fixes.specs import CONSTRAINTS, SPECS, targets_of
+from ..findings.fixes.specs import CONSTRAINTS, SPECS, targets_of, value_behind
 from ..ir.derived import derived
 from ..ir.program import Program, SourceFile
 from ..report import Edit
@@ -40,8 +41,9 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
     for file, rules in sorted(tables, key=lambda table: not any(map(_is_of_batches, table[1]))):
         helpers = spec_helpers(program, file)
         yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
+        yield _behind_others(file, rules, changes, helpers)
         yield from list(dict.fromkeys(_by_names(program, rules, changes[0], file))) or _other_axes(
-            file, rules, changes[0]
+            program, file, rules, changes[0]
         )
 
 
@@ -50,8 +52,15 @@ def _is_of_batches(rule: Rule) -> bool:
 
 
 def rules_in(node: ast.AST) -> Iterator[Rule]:
-    """The rules that a list or a dict is of; none of another expression."""
+    """The rules that a list or a dict is of, or the fields of a class or a call of one; none of another expression."""
     match node:
+        case ast.ClassDef(body=statements):
+            for field in statements:
+                match field:
+                    case ast.AnnAssign(target=ast.Name(id=name) as target, value=ast.expr() as value):
+                        yield target, name, value
+        case ast.Call(args=[], keywords=keywords):
+            yield from ((each.value, each.arg, each.value) for each in keywords if each.arg is not None)
         case ast.Tuple(elts=elements) | ast.List(elts=elements):
             for each in elements:
                 match each:
@@ -76,12 +85,37 @@ def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: C
     return ()
 
 
+def _behind_others(
+    file: str, rules: Sequence[Rule], changes: Iterable[PricedChange], helpers: Collection[str]
+) -> Edits:
+    """The rule that these arguments have now, behind those that would choose what they are to have."""
+    matched: list[tuple[int, int]] = []
+    for change in changes:
+        path, wanted = "/".join(NAME.findall(change.name)), entries_in(change.spec or "P()")
+        with suppress(re.error):
+            own = [number for number, rule in enumerate(rules) if re.search(rule[1], path)]
+            matched += [(own[0], other) for other in own[1:2] if spec_entries(rules[other][2], helpers) == wanted]
+    if len({now for now, _ in matched}) != 1:
+        return ()
+    now, last = matched[0][0], max(other for _, other in matched) + 1
+    rule = rules[now][0]
+    if last == len(rules) or rules[now + 1][0].lineno == rule.lineno:
+        return ()
+    moved, start, end = ast.unparse(rule), extent(rules[last][0]), extent(rules[now + 1][0])
+    left_out = Edit(file, *extent(rule)[:2], *end[:2], "")
+    return left_out, Edit(file, *start[:2], *start[:2], f"{moved},\n{' ' * start[1]}")
+
+
 def _by_names(program: Program, rules: Sequence[Rule], change: PricedChange, file: str) -> Iterator[Edits]:
     """The rules of the dimensions that change, by names of dimensions for which they choose the axes of today."""
     now, wanted = (entries_in(each or "P()") for each in (change.now, change.spec))
-    chosen = {name: value for _, name, value in reversed(rules) if _is_literal(value)}
-    axes = {name: ast.literal_eval(value) for name, value in chosen.items()}
-    for names in dict.fromkeys(each for other in user_files(program) for each in _names_in(program, other)):
+    chosen = {name: (value, axes) for name, value, axes in reversed(_chosen(program, file, rules))}
+    axes = {name: value for name, (_, value) in chosen.items()}
+    keys = set(NAME.findall(change.name)[-1:])
+    files = user_files(program)
+    own = (_listed_in(each) for other in files for each, key in keyed(program, other) if key in keys)
+    every = (each for other in files for each in _names_in(program, other))
+    for names in dict.fromkeys(itertools.chain(filter(None, own), every)):
         if len(names) < len(wanted) or without_nones([axes.get(name or "") for name in names]) != now:
             continue
         changed = dict.fromkeys(
@@ -90,7 +124,15 @@ def _by_names(program: Program, rules: Sequence[Rule], change: PricedChange, fil
             if without_nones([before]) != without_nones([after])
         )
         if len(dict(changed)) == len(changed) and all(name in chosen for name, _ in changed):
-            yield together(*(instead((file, chosen[name]), repr(after)) for name, after in changed))
+            spelled = {repr(axes): ast.unparse(value) for value, axes in chosen.values()}
+            texts = ((chosen[name][0], spelled.get(repr(after), repr(after))) for name, after in changed)
+            yield together(*(instead((file, value), text) for value, text in texts))
+
+
+def _chosen(program: Program, file: str, rules: Iterable[Rule]) -> list[tuple[str, ast.expr, object]]:
+    """The rules that choose constants, or names of these, with what they choose."""
+    known = [(name, value, value_behind(program, file, value)) for _, name, value in rules]
+    return [(name, value, ast.literal_eval(found)) for name, value, found in known if found and _is_literal(found)]
 
 
 def _names_in(program: Program, file: str) -> list[tuple[str | None, ...]]:
@@ -101,26 +143,29 @@ def _names_in(program: Program, file: str) -> list[tuple[str | None, ...]]:
 
 @derived
 def _listed_names(source: SourceFile) -> list[tuple[str | None, ...]]:
-    found: dict[tuple[str | None, ...], None] = {}
-    for node in ast.walk(tree_of(source)):
-        elements = node.args if isinstance(node, ast.Call) else getattr(node, "elts", [])
-        names = tuple(each.value for each in elements if isinstance(each, ast.Constant))
-        if 0 < len(names) == len(elements) and all(each is None or isinstance(each, str) for each in names):
-            found[tuple(each if isinstance(each, str) else None for each in names)] = None
-    return list(found)
+    found = (_listed_in(node) for node in ast.walk(tree_of(source)))
+    return list(dict.fromkeys(filter(None, found)))
 
 
-def _other_axes(file: str, rules: Sequence[Rule], change: PricedChange) -> Iterator[Edits]:
+def _listed_in(node: ast.AST) -> tuple[str | None, ...]:
+    """The names that a tuple, a list or a call is of; empty where it is of anything else."""
+    elements = node.args if isinstance(node, ast.Call) else getattr(node, "elts", [])
+    names = [each.value for each in elements if isinstance(each, ast.Constant)]
+    is_listed = 0 < len(names) == len(elements) and all(each is None or isinstance(each, str) for each in names)
+    return tuple(each if isinstance(each, str) else None for each in names) if is_listed else ()
+
+
+def _other_axes(program: Program, file: str, rules: Sequence[Rule], change: PricedChange) -> Iterator[Edits]:
     """First the dimensions that lose an axis: it goes to the first name of a dimension that has a rule for it.
 
     The names of batches come first: data are what is moved to other axes most often.
     """
     pairs = zip_longest(*(entries_in(each or "P()") for each in (change.now, change.spec)))
     for now, wanted in sorted(pairs, key=lambda pair: pair[1] is not None):
-        for _, _, value in sorted(rules, key=lambda rule: not _is_of_batches(rule)) if now != wanted else ():
-            with suppress(ValueError):
-                if without_nones([ast.literal_eval(value)]) == without_nones([now]):
-                    yield instead((file, value), repr(wanted))
+        ordered = sorted(rules, key=lambda rule: not _is_of_batches(rule)) if now != wanted else ()
+        for _, value, axes in _chosen(program, file, ordered):
+            if without_nones([axes]) == without_nones([now]):
+                yield instead((file, value), repr(wanted))
 
 
 def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:

@@ -14,6 +14,7 @@ from ..findings.rules import rule_of, suspect
 from ..report import Edit, Experiment, Finding, Fix, Report, SourcePosition
 from ..report.position import is_installed
 from .pricing import PricedCandidate, PricedChange, Prices
+from .uses import tree_of
 from .written import fixes_of, place_of
 
 
@@ -158,6 +159,9 @@ def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
         name = first.name if first.kind in ("argument", "result") else "this"
         return f"with {name} as {first.spec} each device may compute less, or send less"
     match candidate.kind, first:
+        case _, PricedChange(kind="use"):
+            tree = tree_of([each.name for each in candidate.changes])
+            return f"{tree} stays sharded where it is used: gathered before that, the rest of the step may send less"
         case "a", _:
             return f"nothing is requested here: as {first.spec} the rest of the step may send less"
         case "c", _:

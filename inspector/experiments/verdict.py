@@ -16,15 +16,16 @@ from .values import Comparison
 CHANGED = "the results are not the same"
 
 MAX_MORE_HELD = 0.05
-"""Share by which arguments and results may grow where a device needs no less memory: what copies a model to all devices
-sends nothing, and is no fix."""
+"""Share by which arguments and results may grow where a device needs no less memory, or half of that by which what is
+sent shrinks, if that is more: what copies a model to all devices sends nothing, and is no fix."""
 
 MAX_MORE_FLOPS = 0.1
 """Share by which matrix products may grow where the time on the target is not known, or half of that by which what is
 sent shrinks, if that is more."""
 
-MAX_MORE_MEMORY = 0.1
-"""Share by which memory may grow, or twice that by which what is sent shrinks, if that is more."""
+MAX_MORE_MEMORY, MAX_TIMES_MEMORY = 0.1, 4.0
+"""Share by which memory may grow; or twice that by which what is sent shrinks, or as many times as there is less of it,
+but no more than so many, if that is more."""
 
 MAX_MORE_SENT = 1e-3
 """Share by which what is sent may grow where memory is saved, or what was seen is gone."""
@@ -140,14 +141,17 @@ def _more_taken(saves: str, before: Measured, after: Measured) -> str:
 
 def _obstacle(saves: str, before: Measured, after: Measured) -> str:
     """Return why a change saves nothing, or costs something else; empty where it is an improvement."""
-    most = max(MAX_MORE_MEMORY, 2 * _gain(before, after))
+    gain = _gain(before, after)
+    times = 1 / (1 - gain) if gain < 1 else MAX_TIMES_MEMORY
+    most = max(MAX_MORE_MEMORY, 2 * gain, min(times, MAX_TIMES_MEMORY) - 1)
     takes = saves == "communication" and _growth(before.memory, after.memory) > most
     more = f"it takes {_change(before.memory, after.memory)} of memory" if takes else ""
     return _without_gain(saves, before, after) or more
 
 
 def _without_gain(saves: str, before: Measured, after: Measured) -> str:
-    if is_more(before.held, after.held, MAX_MORE_HELD) and not is_more(after.memory, before.memory):
+    gain = _gain(before, after)
+    if is_more(before.held, after.held, max(MAX_MORE_HELD, gain / 2)) and not is_more(after.memory, before.memory):
         return f"arguments and results take {_change(before.held, after.held)} on each device"
     if saves == "compute" and before.seconds is None and is_more(after.work, before.work):
         return ""
@@ -163,7 +167,7 @@ def _without_gain(saves: str, before: Measured, after: Measured) -> str:
             return ""
     if saves == "compute" and is_more(after.flops, before.flops):
         return ""
-    if is_more(before.flops, after.flops, max(MAX_MORE_FLOPS, _gain(before, after) / 2)):
+    if is_more(before.flops, after.flops, max(MAX_MORE_FLOPS, gain / 2)):
         return "more operations are computed on each device"
     if before.bytes is None and after.bytes == 0:  # of a loop whose length the compiler does not know
         return ""

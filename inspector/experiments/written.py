@@ -44,6 +44,7 @@ from .spec_places import (
     spec_helpers,
     without_nones,
 )
+from .uses import constraint_in, tree_of, where_used
 
 Places = tuple[tuple[str, int, int], ...]
 
@@ -72,6 +73,8 @@ def titled(candidate: PricedCandidate) -> str:
     match first:
         case PricedChange(kind="new"):
             return f"constrain this to {first.spec}"
+        case PricedChange(kind="use"):
+            return f"gather {tree_of([each.name for each in candidate.changes])} once, before it is used"
         case PricedChange(kind="constraint", spec=None):
             return f"leave out the constraint {first.now}"
         case PricedChange(kind="constraint"):
@@ -123,6 +126,8 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
     kinds = {each.kind for each in changes}
     if kinds == {"new"}:
         yield _wrapped(program, changes)
+    elif kinds == {"use"}:
+        yield from where_used(report, [each.name for each in changes], "P()")
     elif kinds == {"constraint"}:
         yield from _apart(report, changes)
         yield _constraint(report, changes)
@@ -167,7 +172,7 @@ def _constrained(program: Program, frame: Frame, spec: str) -> Edits:
     if node is None or rank_of(spec) > most.get(_places((frame,)), rank_of(spec)):
         return ()
     file = frame.file
-    sharding, constrain = sharding_text(program, (file, node), spec), _constrain(program, file)
+    sharding, constrain = sharding_text(program, (file, node), spec), constraint_in(program, file)
     if not sharding or not constrain:
         return ()
     return wrapped((file, node), f"{constrain}(", f", {sharding})")
@@ -185,12 +190,6 @@ def _ranks(text: JaxprText) -> dict[Places, int]:
             ranks = [len(each.type.array.shape or ()) - mapped for each in place.equation.outputs]
             found[_places((own,))] = max([*ranks, found.get(_places((own,)), 0)])
     return found
-
-
-def _constrain(program: Program, file: str) -> str:
-    source, name = program.file(file), "with_sharding_constraint"
-    spelled = ((name, name), ("jax", f"jax.lax.{name}"), ("lax", f"lax.{name}"))
-    return next((text for imported, text in spelled if source is not None and imports(source, imported)), "")
 
 
 def expression_at(program: Program, frame: Frame) -> ast.expr | None:
@@ -241,7 +240,10 @@ def _constraint(report: Report, changes: Sequence[PricedChange]) -> Edits:
         if _is_written_out(node.args[1:], change.now) and not node.keywords:
             entries = ", ".join(map(repr, entries_in(change.spec)))
             return instead((frame.file, node), f"{ast.unparse(node.func)}({operand}, {entries})")
-        sharding, constrain = sharding_text(program, (frame.file, node), change.spec), _constrain(program, frame.file)
+        sharding, constrain = (
+            sharding_text(program, (frame.file, node), change.spec),
+            constraint_in(program, frame.file),
+        )
         if name_of(node.func) in CONSTRAINTS:
             constrain = ast.unparse(node.func)  # of Explicit axes reshard, where the other one only asserts
         return instead((frame.file, node), f"{constrain}({operand}, {sharding})") if sharding and constrain else ()

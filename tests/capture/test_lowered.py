@@ -272,8 +272,8 @@ def test_a_search_or_a_beam_finds_what_sends_least_and_what_holds_least(
     places = [tuple((dim, other) for dim in (None, 0, 1) for other in (None, 0, 1)) for _ in range(2)]
     prices = []
     (constraint,) = (number for members in requests.constraint_groups() for number in members)
-    now = requests.requested(constraint)
-    others = (now, None, *requests.others(now, requests.constrained_type(constraint)))
+    now = module.requested(constraint)
+    others = (now, None, *requests.others(now, module.constrained_type(constraint)))
     for *state, spec in product(*places, others):
         specs = {
             number: Spec(

@@ -854,3 +854,54 @@ if __name__ == "__main__":
     main(*shardings())
 """
 """A batch that is shuffled in the step, where no mesh has a name."""
+
+SAMPLED = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
+def net(params, x):
+    for w in params:
+        scores = jax.nn.softmax(x @ x.swapaxes(1, 2))
+        x = x + jnp.tanh(scores @ x @ w["up"]) @ w["down"]
+    return x
+
+@jax.jit
+def step(READ, x):
+    '''Follows the change for some steps.'''
+    def euler(x, _):
+        change = jax.lax.with_sharding_constraint(net(PARAMS, x), S("data"))
+        return jax.lax.with_sharding_constraint(x + change / 8, S("data")), None
+
+    return jax.lax.scan(euler, x, length=8)[0]
+
+layers = [{{"up": A(S(None, "data"), 256, 1024), "down": A(S("data"), 1024, 256)}} for _ in range(2)]
+step_inputs = (GIVEN, A(S("data"), 32, 16, 256))
+"""
+"""A sampler whose parameters stay sharded in the loop, as `READ` of its function, `PARAMS` in it, and `GIVEN`."""
+
+FIELDS = f"""from dataclasses import dataclass, fields
+{HEAD}
+@dataclass(frozen=True)
+class Rules:
+    batch: str | None = "data"
+    embed: str | None = None
+    head_dim: str | None = None
+    heads: str | None = "model"
+    vocab: str | None = None
+
+def placed(names):
+    return S(*(getattr(Rules(), name) for name in names))
+
+TABLES = {{"up": ("embed", "heads"), "down": ("heads", "embed"), "head": ("embed", "vocab")}}
+SHAPES = {{"up": (64, 128), "down": (128, 64), "head": (64, 1024)}}
+
+def logits(w, x):
+    h = jnp.tanh(x @ w["up"]) @ w["down"]
+    return jax.lax.with_sharding_constraint(h @ w["head"], placed(("batch", "vocab")))
+
+@jax.jit
+def step(w, x):
+    grads = jax.grad(lambda w: jax.nn.logsumexp(logits(w, x), axis=-1).mean())(w)
+    return jax.tree.map(lambda value, grad: value - 0.1 * grad, w, grads)
+
+w = {{name: A(placed(names), *SHAPES[name]) for name, names in TABLES.items()}}
+step_inputs = (w, A(S("data"), 64, 64))
+"""
+"""Rules of logical names as fields, one of which is for a weight and for the constraint of what it is multiplied to."""

@@ -310,6 +310,32 @@ def test_an_axis_goes_from_the_rule_of_one_dimension_to_that_of_another(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("read", "given", "line"),
+    [
+        ("params", "layers", "params = jax.lax.with_sharding_constraint(params, NamedSharding(mesh, P()))"),
+        ("state", '{"params": layers, "mu": layers}', "NamedSharding(mesh, P())), x), S("),
+    ],
+    ids=["argument", "part"],
+)
+def test_parameters_that_a_loop_uses_are_gathered_before_it(tmp_path: Path, read: str, given: str, line: str) -> None:
+    """Each weight once: its shards are 7 of 8 parts of what it is."""
+    tree = "params" if read == "params" else 'state["params"]'
+    text = programs.SAMPLED.replace("READ", read).replace("PARAMS", tree).replace("GIVEN", given)
+    before, found, done = first_experiment(tmp_path, text)
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert line in changed.decode()
+    assert done.after.bytes == 4 * 256 * 1024 * 4 * 7 // 8
+    assert done.values == "close"
+
+
+def test_a_rule_that_is_a_field_is_changed_for_a_weight_and_a_constraint(tmp_path: Path) -> None:
+    before, found, done = first_experiment(tmp_path, programs.FIELDS)
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert changed.decode() == programs.FIELDS.replace("vocab: str | None = None", "vocab: str | None = 'model'")
+    assert (done.after.bytes or 0) < 0.6 * (done.before.bytes or 0)
+
+
+@pytest.mark.parametrize(
     "loop",
     sampled(
         [

@@ -12,6 +12,7 @@ from shardscope.inspector.experiments.written import fixes_of
 from shardscope.inspector.findings.fixes.specs import follow
 from shardscope.inspector.ir.program import Program
 from shardscope.inspector.pipeline import inspect
+from shardscope.inspector.report.edits import edited
 from shardscope.parsers.source import Source
 
 pytestmark = pytest.mark.once
@@ -96,3 +97,22 @@ def test_a_spec_keeps_its_number_of_entries() -> None:
     change = PricedChange("argument", "params['wo']", "P('model')", "P(None, 'model')", spelled=True)
     texts = {edit.text.strip(", ") for edits in at_specs(program, [change]) for edit in edits}
     assert texts == {"('wo', P('model', None))", "P('model', None)"}
+
+
+ORDERED = """
+from jax.sharding import PartitionSpec as P
+RULES = [
+    ('opt/', 'zero'),
+    ("dense", P(None, "model")),
+    (".*", "replicate"),
+]
+"""
+
+
+def test_a_rule_goes_behind_the_one_that_is_meant() -> None:
+    subject = Subject("step", "script.py", "cpu", "cpu", device_count=8)
+    program = Program(Capture(subject=subject, script_text=Source("script.py", ORDERED.encode())))
+    change = PricedChange("argument", "state['opt'].mu['dense']", "P(None, 'model')", "P('data')", spelled=True)
+    changed = [(edited(program, edits) or {})["script.py"].decode() for edits in at_specs(program, [change]) if edits]
+    lines = ORDERED.splitlines(keepends=True)
+    assert "".join([*lines[:3], lines[4], lines[3], *lines[5:]]) in changed

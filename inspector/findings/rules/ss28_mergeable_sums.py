@@ -170,7 +170,8 @@ def _cast_once(report: Report, first: _Sum, second: _Sum) -> Iterator[Fix]:
     axes = axes_text(tuple(axis.name for axis in second.collective.axes or ()))
     function = None if other is None else function_around(report.program, other.file, other.line)
     source = None if other is None else report.program.file(other.file)
-    if second.collective.direction != "backward" or one is None or other is None or function is None or source is None:
+    is_cast = second.collective.direction == "backward" and second.collective.origin in ("user", "autodiff")
+    if not is_cast or one is None or other is None or function is None or source is None:
         return
     cast = "lax.pcast" if imports(source, "lax") else "jax.lax.pcast"
     names = [

@@ -1,9 +1,9 @@
 """Changes of requests that may cost less, read off the dataflow of a lowered module.
 
-Four kinds contain the usual mistakes: (a) a constraint with the batch's axes on lookups, broadcasts and the first
+Five kinds contain the usual mistakes: (a) a constraint with the batch's axes on lookups, broadcasts and the first
 products of parameters; (b) a result as the argument that it becomes; (c) an optimizer's leaf as its parameter; (d)
-other specs of arguments, constraints, and requested results that are no state, one step away. Layers, and an
-optimizer's leaves, go together.
+other specs of arguments, constraints, and requested results that are no state, one step away; (e) parameters whole
+where the function begins. Layers, and an optimizer's leaves, go together.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from jaxlib.mlir import ir
 
 from ....catalog.spellings import PARAMETERS, place_of_parameters
 from .. import modules
-from .lowered import Change, Dims, Frame, Lowered, Spec, spec_in
-from .price import Pricing
+from .followed import Followed
+from .lowered import Change, Dims, Frame, Lowered, Spec, replicated, spec_in
+from .price import Pricing, size
 
 T = TypeVar("T")
 
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 _FIRST = re.compile(r"^\w+")
 _NUMBER = re.compile(r"\[\d+\]")
+_LAYER = re.compile(r"_\d+(?='\]|/)")
 _STACKED = re.compile(r"lhs_batching_dimensions = \[(\d+)")
 MAX_STACKS = 4
 """Lines from which stacks of matrices are followed."""
@@ -39,7 +41,7 @@ NUMBER = "shardscope.number"
 class Candidate(NamedTuple):
     """Changes that are made together."""
 
-    kind: Literal["a", "b", "c", "d"]
+    kind: Literal["a", "b", "c", "d", "e"]
     changes: tuple[Change, ...]
 
     @property
@@ -70,6 +72,7 @@ class Requests:
         self.data = list(self._data(by_path))
         axes = (lowered.arguments[number].dims[0] for number in self.data)
         self.batch = list(dict.fromkeys(each for each in axes if each))
+        self._followed = Followed(lowered)
         self.home: dict[int, int] = {}
         ranked = sorted(range(len(names)), key=lambda each: place_of_parameters(names[each]))
         shapes = [tuple(type.shape) for type in lowered.types]  # moments are often wider than their parameters
@@ -158,7 +161,7 @@ class Requests:
 
     def candidates(self, pricing: Pricing) -> Iterator[Candidate]:
         """All kinds, each change once: the likeliest mistakes first, then the other kinds by turns."""
-        others = (self._batches(pricing), self._constraints(), self._arguments(), self._outputs())
+        others = (self._batches(pricing), self._constraints(), self._arguments(), self._outputs(), self._uses())
         many = itertools.zip_longest(*others, self._results(_starred))
         kinds = (self._results(_first_step), self._homes(), self._inputs(), *many)
         found = (each for kind in kinds for each in kind if each is not None)
@@ -183,7 +186,7 @@ class Requests:
             for number, home in self.home.items()
             if lowered.arguments[number].dims != lowered.arguments[home].dims
         ]
-        for key in (_starred, _first):
+        for key in (_first, _starred):
             shared = {number: key(lowered.names[number]) for number in apart}
             for members in _grouped(apart, shared.__getitem__):
                 specs = {number: lowered.arguments[self.home[number]] for number in members}
@@ -199,7 +202,7 @@ class Requests:
             now, own = lowered.results[result], lowered.arguments[argument].dims
             if now is not None and now.dims == own:
                 changes.append(Change("result", result, specs[argument]))
-            held = (number for number in self.state_constraints[result] if self.requested(number).dims == own)
+            held = (number for number in self.state_constraints[result] if lowered.requested(number).dims == own)
             changes += (Change("constraint", number, specs[argument]) for number in held)
         return tuple(dict.fromkeys(changes))
 
@@ -229,7 +232,7 @@ class Requests:
 
     def _inputs(self) -> Iterator[Candidate]:
         lowered = self.lowered
-        names = [name for name, size in lowered.axes.items() if size > 1]
+        names = [name for name, ways in lowered.axes.items() if ways > 1]
         every = [axes for count in range(1, len(names) + 1) for axes in itertools.combinations(names, count)]
         rank = min((len(lowered.arguments[number].dims) for number in self.data), default=1)
         of_others = ((axes, place) for place in range(1, rank) for axes in self.batch)
@@ -251,7 +254,7 @@ class Requests:
         of_state = {number for found in self.state_constraints.values() for number in found}
         found = []
         for number in (each for each in lowered.constraints if each not in of_state):
-            now, shape = self.requested(number), self.constrained_type(number).shape
+            now, shape = lowered.requested(number), lowered.constrained_type(number).shape
             dims = tuple(
                 axes if size in rows and dim in self.batch and set(dim) < set(axes) else dim
                 for dim, size in zip(now.dims, shape, strict=True)
@@ -268,13 +271,18 @@ class Requests:
             return str(lowered.types[number]), lowered.arguments[number]
 
         for groups in (self.groups(), _grouped(ranked, kind)):
-            for members in groups:
+            for members in sorted(groups, key=lambda each: -sum(size(lowered.types[number]) for number in each)):
                 now, type = lowered.arguments[members[0]], lowered.types[members[0]]
                 is_data = bool(set(members) & set(self.data))
                 whole = [Spec(((),) * type.rank)] if self.untrained.issuperset(members) else []
                 for spec in (*self.others(now, type, batch=now.dims[0] if is_data else ()), *whole):
                     if lowered.parts(spec) >= lowered.parts(now) or spec in whole:
-                        yield Candidate("d", self.with_results(dict.fromkeys(members, spec)))
+                        changes = self.with_results(dict.fromkeys(members, spec))
+                        yield Candidate("d", changes)
+                        own = [number for number in members if number not in self.home]
+                        held = self._followed.widened(own, now, spec)
+                        if held:
+                            yield Candidate("d", (*changes, *held))
 
     def _outputs(self) -> Iterator[Candidate]:
         """Requested results that are no state, in more parts: the largest first."""
@@ -285,6 +293,20 @@ class Requests:
                 if now is not None and lowered.parts(spec) > lowered.parts(now):
                     yield Candidate("d", tuple(Change("result", number, spec) for number in members))
 
+    def _uses(self) -> Iterator[Candidate]:
+        """Trees of parameters that are sharded, whole where the function begins: gathered once, whatever uses them."""
+        lowered = self.lowered
+        roots = {_first(lowered.names[number]) for number in self.home}
+
+        def tree(number: int) -> Hashable:
+            name = lowered.names[number]
+            return _first(name), _first_step(name) if _first(name) in roots else ""
+
+        own = [n for n, spec in enumerate(lowered.arguments) if any(spec.dims) and n not in {*self.data, *self.home}]
+        for members in () if lowered.is_explicit else _grouped(own, tree):
+            changes = (Change("use", number, replicated(lowered.types[number].rank)) for number in members)
+            yield Candidate("e", tuple(changes))
+
     def result_groups(self) -> list[list[int]]:
         """The requested results that are no state, those of all layers together: the largest first."""
         lowered = self.lowered
@@ -294,10 +316,6 @@ class Requests:
 
         requested = [n for n, now in enumerate(lowered.results) if now is not None and n not in self.tied]
         return sorted(_grouped(requested, kind), key=lambda each: -math.prod(lowered.result_types[each[0]].shape))
-
-    def requested(self, constraint: int) -> Spec:
-        """The spec that a constraint asks for."""
-        return spec_in(str(self.lowered.operations[constraint].attributes["sharding"]))
 
     def groups(self) -> list[list[int]]:
         """The arguments that go together: those of all layers, and an optimizer's leaves with their parameters."""
@@ -310,10 +328,14 @@ class Requests:
         return _grouped([number for number, type in enumerate(lowered.types) if type.rank], place)
 
     def _constraints(self) -> Iterator[Candidate]:
-        operations, sources = self.lowered.operations, self._sources()
+        lowered, sources = self.lowered, self._sources()
+        operations = lowered.operations
         groups = (each for frames in (None, 2, 0) for each in self.constraint_groups(frames))
-        for members in dict.fromkeys(map(tuple, groups)):
-            now, type = self.requested(members[0]), self.constrained_type(members[0])
+        by_size = sorted(
+            dict.fromkeys(map(tuple, groups)), key=lambda each: -size(self.lowered.constrained_type(each[0]))
+        )
+        for members in by_size:
+            now, type = lowered.requested(members[0]), lowered.constrained_type(members[0])
             of_data = any(sources.get(operations[number].operands[0], (False, False))[0] for number in members)
             batch = (
                 tuple(axis for axis in now.dims[0] if any(axis in axes for axes in self.batch))
@@ -332,13 +354,13 @@ class Requests:
         lowered = self.lowered
 
         def place(number: int) -> Hashable:
-            return lowered.stack(number)[:frames], self.requested(number), str(self.constrained_type(number))
+            return (
+                lowered.stack(number)[:frames],
+                self.lowered.requested(number),
+                str(self.lowered.constrained_type(number)),
+            )
 
         return _grouped(lowered.constraints, place)
-
-    def constrained_type(self, constraint: int) -> Any:
-        """The type of a constrained value."""
-        return ir.RankedTensorType(self.lowered.operations[constraint].results[0].type)
 
     def others(self, spec: Spec, type: Any, batch: tuple[str, ...] = ()) -> list[Spec]:
         """Specs one step away: an axis added, moved or dropped, and two dimensions exchanged.
@@ -347,7 +369,7 @@ class Requests:
         """
         lowered, rank = self.lowered, type.rank
         found: list[Dims] = []
-        for axis in (name for name, size in lowered.axes.items() if size > 1):
+        for axis in (name for name, ways in lowered.axes.items() if ways > 1):
             bare = tuple(tuple(each for each in dim if each != axis) for dim in spec.dims)
             moved = (tuple((*dim, axis) if n == place else dim for n, dim in enumerate(bare)) for place in range(rank))
             found += [*moved, bare]
@@ -404,8 +426,8 @@ class Requests:
                 groups[lowered.stack(maker)][maker] = int(found[1])
         for members in itertools.islice(groups.values(), MAX_STACKS):
             types = {number: ir.RankedTensorType(lowered.operations[number].results[0].type) for number in members}
-            for axis, size in lowered.axes.items():
-                if size > 1 and all(types[number].shape[dim] % size == 0 for number, dim in members.items()):
+            for axis, ways in lowered.axes.items():
+                if ways > 1 and all(types[number].shape[dim] % ways == 0 for number, dim in members.items()):
                     specs = ((n, _with_axes(((),) * types[n].rank, dim, (axis,))) for n, dim in members.items())
                     yield Candidate("a", tuple(Change("new", number, spec) for number, spec in specs))
 
@@ -488,7 +510,7 @@ class Requests:
         for operation in modules.find(clone.operation, {"sdy.sharding_constraint"}):
             operation.results[0].replace_all_uses_with(operation.operands[0])
             operation.erase()
-        axis = next(name for name, size in lowered.axes.items() if size > 1)
+        axis = next(name for name, ways in lowered.axes.items() if ways > 1)
         written: list[dict[str, ir.Attribute]] = []
         for number, type in enumerate(lowered.types):
             spec = (
@@ -537,8 +559,8 @@ def _first_step(path: str) -> str:
 
 
 def _starred(path: str) -> str:
-    """A path that all layers have."""
-    return _NUMBER.sub("[*]", path)
+    """A path that all layers have: `['block_0']['dense_1']` is that of dense_1 in all blocks."""
+    return _LAYER.sub("_*", _NUMBER.sub("[*]", path), count=1)
 
 
 def _with_axes(dims: Dims, place: int, axes: tuple[str, ...]) -> Spec:

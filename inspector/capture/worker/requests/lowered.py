@@ -43,9 +43,9 @@ class Frame(NamedTuple):
 
 class Change(NamedTuple):
     """A request with another spec: of an argument or a result by its number, of a constraint, or a new one on the
-    result of an operation. A constraint whose spec is None is left out."""
+    result of an operation, or on an argument where it is used. A constraint whose spec is None is left out."""
 
-    kind: Literal["argument", "result", "constraint", "new"]
+    kind: Literal["argument", "result", "constraint", "new", "use"]
     number: int
     spec: Spec | None
 
@@ -110,6 +110,14 @@ class Lowered:
             for number, each in enumerate(self.operations)
             if each.name == "sdy.sharding_constraint" and _REQUESTED.search(str(each.location).split("(callsite")[0])
         ]
+
+    def requested(self, constraint: int) -> Spec:
+        """The spec that a constraint asks for."""
+        return spec_in(str(self.operations[constraint].attributes["sharding"]))
+
+    def constrained_type(self, constraint: int) -> Any:
+        """The type of a constrained value."""
+        return ir.RankedTensorType(self.operations[constraint].results[0].type)
 
     @cached_property
     def is_explicit(self) -> bool:
@@ -193,7 +201,13 @@ class Lowered:
             elif each.kind == "constraint":
                 operation.attributes["sharding"] = self._attribute(each.spec)
             elif each.spec is not None:
-                self._constrain(operation, each.spec)
+                here = list(operation.operation.block.operations)
+                place = next(number for number, other in enumerate(here) if other.operation == operation)
+                self._constrain(operation.results[0], each.spec, here[place + 1])
+        body = modules.body_of(main)
+        for each in changes:
+            if each.kind == "use" and each.spec is not None:
+                self._constrain(body.arguments[each.number], each.spec, body.operations[0])
         return clone
 
     @cached_property
@@ -220,16 +234,13 @@ class Lowered:
     def _attribute(self, spec: Spec | None) -> ir.Attribute:
         return ir.Attribute.parse((spec or Spec(())).sdy(self.mesh))
 
-    def _constrain(self, operation: ir.Operation, spec: Spec) -> None:
-        value = operation.results[0]
-        here = list(operation.block.operations)
-        place = next(number for number, each in enumerate(here) if each.operation == operation)
+    def _constrain(self, value: Any, spec: Spec, before: Any) -> None:
         new = ir.Operation.create(
             "sdy.sharding_constraint",
             results=[value.type],
             operands=[value],
             attributes={"sharding": self._attribute(spec)},
-            ip=ir.InsertionPoint(here[place + 1]),
+            ip=ir.InsertionPoint(before),
         )
         value.replace_all_uses_except(new.results[0], new)
 

@@ -24,9 +24,11 @@ from .lowered import Change, Lowered, Spec, spec_in
 from .price import Price, Pricing, size
 
 MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
-"""Shares by which bytes of arguments, of arguments and results, and operations may grow; the last also by half of the
-share by which what is sent shrinks."""
+"""Shares by which bytes of arguments, of arguments and results, and operations may grow; each also by half of the share
+by which what is sent shrinks."""
 
+LEAST_GATHERED = 0.5
+"""Share of what is sent below which parameters may be whole where they are used: sharded ones are so to save memory."""
 
 UNDERPRICED = 1.5
 """Bytes that a compiled program sends, by its price, from which that is too low: Shardy's reshards are not XLA's."""
@@ -82,7 +84,7 @@ def priced(lowered: Lowered, deadline: float, sent: float = 0) -> dict[str, Any]
             continue
         is_of_constraints = all(change.kind == "constraint" for change in each.changes)
         is_doubtful = is_of_constraints and not each.is_removal and sent > UNDERPRICED * today.bytes
-        most = sent if is_doubtful else today.bytes
+        most = sent if is_doubtful else today.bytes * (LEAST_GATHERED if each.changes[0].kind == "use" else 1)
         is_less = price.bytes < most or price.flops < today.flops
         saved, more = max(sent, today.bytes) - price.bytes, price.arguments - today.arguments
         is_kept = requests.is_of(each, requests.untrained) and 2 * saved >= more  # whole anyway while it is used
@@ -105,14 +107,18 @@ def priced(lowered: Lowered, deadline: float, sent: float = 0) -> dict[str, Any]
 
 def _is_allowed(price: Price, today: Price, *, holds: bool = False) -> bool:
     """Return whether a program may be worth it, also one that `holds` more, as other arrays are smaller then."""
-    held, most = price.arguments + price.results, (today.arguments + today.results) * (1 + MAX_MORE["held"])
-    is_small = price.arguments <= today.arguments * (1 + MAX_MORE["arguments"]) and held <= most
+    held, most = price.arguments + price.results, (today.arguments + today.results) * _most("held", price, today)
+    is_small = price.arguments <= today.arguments * _most("arguments", price, today) and held <= most
     return (is_small or holds) and not _computes_too_much(price, today)
 
 
+def _most(what: str, price: Price, today: Price) -> float:
+    """How many times of today's it may be."""
+    return 1 + max(MAX_MORE[what], (1 - price.bytes / max(today.bytes, 1)) / 2)
+
+
 def _computes_too_much(price: Price, today: Price) -> bool:
-    saved = 1 - price.bytes / max(today.bytes, 1)
-    return price.flops > today.flops * (1 + max(MAX_MORE["flops"], saved / 2))
+    return price.flops > today.flops * _most("flops", price, today)
 
 
 def _change(requests: Requests, change: Change) -> dict[str, Any]:
@@ -120,7 +126,7 @@ def _change(requests: Requests, change: Change) -> dict[str, Any]:
     lowered = requests.lowered
     found: dict[str, Any] = {"kind": change.kind, "spec": None if change.spec is None else str(change.spec)}
     found["spelled"] = change.spec is None or change.spec.is_spelled
-    if change.kind == "argument":
+    if change.kind in ("argument", "use"):
         return found | {"name": lowered.names[change.number], "now": str(lowered.arguments[change.number])}
     if change.kind == "result":
         now = lowered.results[change.number]
@@ -367,12 +373,12 @@ class Search:
                 yield Group("result", members, now)
         for members in () if lowered.is_explicit else requests.constraint_groups():
             if not self.state & set(members):
-                yield Group("constraint", members, requests.requested(members[0]))
+                yield Group("constraint", members, lowered.requested(members[0]))
 
     def _type(self, group: Group) -> Any:
         number = group.members[0]
         if group.kind == "constraint":
-            return self.requests.constrained_type(number)
+            return self._lowered.constrained_type(number)
         return (self._lowered.types if group.kind == "argument" else self._lowered.result_types)[number]
 
     def _space(self, group: Group) -> Iterator[Spec | None]:
