@@ -113,7 +113,7 @@ def _is_allowed(price: Price, today: Price, *, holds: bool = False) -> bool:
 
 
 def _most(what: str, price: Price, today: Price) -> float:
-    """How many times of today's it may be."""
+    """The most that it may be, as a multiple of what it is today."""
     return 1 + max(MAX_MORE[what], (1 - price.bytes / max(today.bytes, 1)) / 2)
 
 
