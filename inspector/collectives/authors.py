@@ -204,8 +204,11 @@ def _narrowed(collective: Collective, types: Iterable[ArrayType], narrow: dict[i
 
 
 def with_cpu_call(stage: ParsedStage, collective: Collective) -> Collective:
-    """A collective compiled for CPUs, which nobody requested, with the custom call that is its only user."""
-    flow = hlo_flow(stage) if _has_cpu_calls(stage) else None
+    """A collective compiled for CPUs, which nobody requested, with the custom call that is its only user.
+
+    Sums are of what is computed: other backends need them as well.
+    """
+    flow = hlo_flow(stage) if _has_cpu_calls(stage) and not KIND_OF[collective.kind].reduces else None
     made = None if flow is None else flow.module.instruction(collective.computation, collective.name)
     if flow is None or made is None:
         return collective

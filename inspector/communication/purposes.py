@@ -121,7 +121,7 @@ class Judge:
         if collective.kind == "all-gather" and (purpose := self._of_a_gather(collective, instruction)) is not None:
             return purpose
         moved = collective.origin in ("partitioner", "explicit") and {
-            "reshard" if each.primitive == "fft" else each.effect for each in causes_of(self.program, collective)
+            each.effect for each in causes_of(self.program, collective)
         }
         if collective.kind == "collective-permute":
             if not self._is_shift(collective, instruction):
@@ -134,7 +134,7 @@ class Judge:
                 return Purpose(strategy)
         if collective.kind == "all-to-all" and collective.origin in ("user", "autodiff"):
             return Purpose("all-to-all exchange")
-        return Purpose("resharding" if moved and moved <= {"reshard", "move"} else "other")
+        return Purpose("resharding" if moved and moved <= {"reshard", "move", "own"} else "other")
 
     def collects_stages(self, collective: Collective) -> bool:
         """Return whether it sums the products that a pipeline's permutes send on, of which one stage keeps its own."""

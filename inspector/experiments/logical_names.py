@@ -13,19 +13,18 @@ from ..findings.rules import suspect
 from ..ir.program import Program
 from ..report import Finding, Fix, Report, SourcePosition
 from .measured import measured
-from .spec_places import Rule, rules_in
+from .spec_places import tables
 
 MAX_WAYS = 2
-
-Table = tuple[str, list[Rule]]
 
 
 def renamed(report: Report) -> Iterator[Finding]:
     """A rule that is for no dimension, with a name that no rule is for."""
-    for file, table in _tables(report.program):
+    for file, table in tables(report.program):
         names = {name for _, name, _ in table}
         used = _used(report.program, names - {axis for mesh in report.meshes for axis, _ in mesh.axes})
-        idle = [each for each in table if each[1] not in used and ast.unparse(each[2]) not in ("None", "()")]
+        spelled = (each for each in table if isinstance(each[0], ast.Tuple | ast.Constant))
+        idle = [each for each in spelled if each[1] not in used and ast.unparse(each[2]) not in ("None", "()")]
         for name in [each for each in used if each not in names]:
             alike = sorted(idle, key=lambda each: -SequenceMatcher(None, each[1], name).ratio())[:MAX_WAYS]
             fixes = [
@@ -36,14 +35,6 @@ def renamed(report: Report) -> Iterator[Finding]:
                 message = f"no rule is for dimensions named {name!r}, which are left whole"
                 place = SourcePosition.of_line(file, alike[0][0].lineno)
                 yield suspect("SS23", name, place, message, fixes, expected=measured(report).bytes)
-
-
-def _tables(program: Program) -> Iterator[Table]:
-    for file in user_files(program):
-        for node in nodes_of(program, file):
-            rules = list(rules_in(node))
-            if len(rules) > 1:
-                yield file, rules
 
 
 def _used(program: Program, names: set[str]) -> Counter[str]:

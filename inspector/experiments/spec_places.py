@@ -24,6 +24,9 @@ _SUFFIX = re.compile(r"_(p?specs?|shardings?)$")
 Rule = tuple[ast.expr, str, ast.expr]
 """A rule of a table: where it begins, its pattern or name, and what it chooses."""
 
+Names = tuple[str | None, ...]
+"""Logical names of dimensions."""
+
 
 def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """The specs of arguments by tables of rules.
@@ -32,19 +35,25 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
     of dimensions, the axes that a dimension is to have for a name that has those of today.
     """
     changes = [each for each in changes if each.kind == "argument"]
-    tables = [
-        (file, rules)
-        for file in user_files(program)
-        for node in nodes_of(program, file)
-        if len(rules := list(rules_in(node))) > 1
-    ]
-    for file, rules in sorted(tables, key=lambda table: not any(map(_is_of_batches, table[1]))):
+    keys, files = set(NAME.findall(changes[0].name)[-1:]), user_files(program)
+    own = (listed_in(each) for other in files for each, key in keyed(program, other) if key in keys)
+    every = (each for other in files for each in _names_in(program, other))
+    listed = list(dict.fromkeys(itertools.chain(filter(None, own), every)))
+    for file, rules in sorted(tables(program), key=lambda table: not any(map(_is_of_batches, table[1]))):
         helpers = spec_helpers(program, file)
         yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
         yield _behind_others(file, rules, changes, helpers)
-        yield from list(dict.fromkeys(_by_names(program, rules, changes[0], file))) or _other_axes(
-            program, file, rules, changes[0]
-        )
+        by_names = by_rules(program, file, rules, changes[0], listed)
+        yield from list(dict.fromkeys(by_names)) or _other_axes(program, file, rules, changes[0])
+
+
+def tables(program: Program) -> Iterator[tuple[str, list[Rule]]]:
+    """The tables of rules in the user's files, each with its file."""
+    for file in user_files(program):
+        for node in nodes_of(program, file):
+            rules = list(rules_in(node))
+            if len(rules) > 1:
+                yield file, rules
 
 
 def _is_of_batches(rule: Rule) -> bool:
@@ -106,16 +115,14 @@ def _behind_others(
     return left_out, Edit(file, *start[:2], *start[:2], f"{moved},\n{' ' * start[1]}")
 
 
-def _by_names(program: Program, rules: Sequence[Rule], change: PricedChange, file: str) -> Iterator[Edits]:
+def by_rules(
+    program: Program, file: str, rules: Sequence[Rule], change: PricedChange, listed: Iterable[Names]
+) -> Iterator[Edits]:
     """The rules of the dimensions that change, by names of dimensions for which they choose the axes of today."""
     now, wanted = (entries_in(each or "P()") for each in (change.now, change.spec))
     chosen = {name: (value, axes) for name, value, axes in reversed(_chosen(program, file, rules))}
     axes = {name: value for name, (_, value) in chosen.items()}
-    keys = set(NAME.findall(change.name)[-1:])
-    files = user_files(program)
-    own = (_listed_in(each) for other in files for each, key in keyed(program, other) if key in keys)
-    every = (each for other in files for each in _names_in(program, other))
-    for names in dict.fromkeys(itertools.chain(filter(None, own), every)):
+    for names in listed:
         if len(names) < len(wanted) or without_nones([axes.get(name or "") for name in names]) != now:
             continue
         changed = dict.fromkeys(
@@ -135,19 +142,19 @@ def _chosen(program: Program, file: str, rules: Iterable[Rule]) -> list[tuple[st
     return [(name, value, ast.literal_eval(found)) for name, value, found in known if found and _is_literal(found)]
 
 
-def _names_in(program: Program, file: str) -> list[tuple[str | None, ...]]:
+def _names_in(program: Program, file: str) -> list[Names]:
     """The names, one for each dimension, that tuples, lists and calls in a file list."""
     source = program.file(file)
     return [] if source is None else _listed_names(source)
 
 
 @derived
-def _listed_names(source: SourceFile) -> list[tuple[str | None, ...]]:
-    found = (_listed_in(node) for node in ast.walk(tree_of(source)))
+def _listed_names(source: SourceFile) -> list[Names]:
+    found = (listed_in(node) for node in ast.walk(tree_of(source)))
     return list(dict.fromkeys(filter(None, found)))
 
 
-def _listed_in(node: ast.AST) -> tuple[str | None, ...]:
+def listed_in(node: ast.AST) -> Names:
     """The names that a tuple, a list or a call is of; empty where it is of anything else."""
     elements = node.args if isinstance(node, ast.Call) else getattr(node, "elts", [])
     names = [each.value for each in elements if isinstance(each, ast.Constant)]

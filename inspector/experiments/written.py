@@ -36,12 +36,15 @@ from .spec_places import (
     NAME,
     asked,
     at_specs,
+    by_rules,
     entries_in,
     keyed,
+    listed_in,
     rank_of,
     shortened,
     spec_entries,
     spec_helpers,
+    tables,
     without_nones,
 )
 from .uses import constraint_in, tree_of, where_used
@@ -129,6 +132,7 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
     elif kinds == {"use"}:
         yield from where_used(report, [each.name for each in changes], "P()")
     elif kinds == {"constraint"}:
+        yield from _by_names(program, changes[0])
         yield from _apart(report, changes)
         yield _constraint(report, changes)
     elif candidate.kind == "c":
@@ -206,6 +210,16 @@ def expression_at(program: Program, frame: Frame) -> ast.expr | None:
 
 
 # Another spec of a constraint
+
+
+def _by_names(program: Program, change: PricedChange) -> Iterator[Edits]:
+    """Rules of the logical names of dimensions that a call lists, as `constrain(x, ("batch", "embed"))` does."""
+    for frame in change.stack if change.spec is not None else ():
+        call = expression_at(program, frame)
+        given = [*call.args, *(each.value for each in call.keywords)] if isinstance(call, ast.Call) else []
+        listed = list(filter(None, map(listed_in, given)))
+        for file, rules in tables(program) if listed else ():
+            yield from by_rules(program, file, rules, change, listed)
 
 
 def _apart(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]:

@@ -70,12 +70,12 @@ def _with_reason(fix: Fix, found: Finding) -> Fix:
     return replace(fix, why=rule_of(found).by_hand or "it is not written as an edit")
 
 
-def _order(fix: Fix) -> tuple[bool, float, float]:
-    """Fixes that help first, by their savings."""
+def _order(fix: Fix) -> tuple[bool, float, float, int]:
+    """Fixes that help first, by their savings; of two that save as much the smaller one."""
     done = fix.experiment
     if done is None or not done.helps:
-        return (True, 0.0, 0.0)
-    return (False, -(done.seconds_saved or 0.0), -done.worth)
+        return (True, 0.0, 0.0, 0)
+    return (False, -(done.seconds_saved or 0.0), -done.worth, len(fix.edits))
 
 
 def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:

@@ -34,7 +34,7 @@ from .collective_context import CollectiveContext
 from .executed import around, outputs_of, taken_by
 from .explained import wording_of
 from .gradients import BACKWARD
-from .sharded_dimensions import placed_at
+from .sharded_dimensions import local_size, placed_at
 from .table import propagated
 from .why import overlap
 
@@ -72,6 +72,8 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
     found = []
     for row in rows[:MAX_OPERATIONS]:
         cause = CollectiveContext(program, flow, row, collective, confidence).cause()
+        if _moves_the_result(flow, row, collective, cause):
+            cause = _at_a_user(program, stage, flow, flow.results(row), collective, confidence) or cause
         if cause.effect == "own":
             elsewhere = _at_others_of_it(program, stage, flow, row, collective, confidence)
             elsewhere = elsewhere or _at_a_user(program, stage, flow, flow.results(row), collective, confidence)
@@ -93,6 +95,13 @@ def causes_of(program: Program, collective: Collective) -> tuple[CollectiveCause
         cause_there = cause_there or _at_an_output(flow, text, collective)
         found += [] if cause_there is None else [cause_there]
     return tuple(cause for cause in found if _is_borne_out(stage, flow, cause, around(text, collective)))
+
+
+def _moves_the_result(flow: Dataflow, row: int, collective: Collective, cause: CollectiveCause) -> bool:
+    """Return whether a gather is of an operation's result, by its size, and not of what a cause says is moved."""
+    sizes = {each.elements for each in collective.operand_types}
+    is_of_result = any(local_size(flow, node) in sizes for node in flow.results(row))
+    return collective.kind == "all-gather" and is_of_result and cause.elements not in sizes
 
 
 def _is_borne_out(stage: ParsedStage, flow: Dataflow, cause: CollectiveCause, met: Collection[int]) -> bool:
@@ -180,11 +189,11 @@ def _at_a_user(
         for node, row in met[:MAX_OPERATIONS]:
             context = CollectiveContext(program, flow, row, collective, confidence)
             cause = context.cause()
-            if cause.effect != "own" and context.is_about(node):
+            is_taken = not taken.isdisjoint(_numbers(flow, stage, row))
+            if (cause.effect != "own" or is_taken) and context.is_about(node):
                 same_line = frame is not None and cause.place.frame == frame
                 is_backward = BACKWARD in context.name
                 is_moved = cause.moved is not None and cause.moved.value == wording_of(flow).name(node)
-                is_taken = not taken.isdisjoint(_numbers(flow, stage, row))
                 away = is_backward != (collective.direction == "backward")
                 found.append(((not is_taken, not is_moved, not same_line, away), cause))
         if found:

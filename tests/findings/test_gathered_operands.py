@@ -20,6 +20,7 @@ mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
 put = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, P("x")))
 sort, sort_inputs = jax.jit(lambda rows: jnp.sort(rows, axis=0)), (put(8192, 3),)
 best, best_inputs = jax.jit(lambda rows: jax.lax.top_k(rows.T, 5)), (put(1024, 1024),)
+tall, tall_inputs = jax.jit(lambda rows, to: jnp.linalg.qr(rows @ to)[0]), (put(1024, 64), put(64, 32))
 layer = lambda x, w: (jnp.tanh(x @ w), None)
 layers, layers_inputs = jax.jit(lambda ws, x: jax.lax.scan(layer, x, ws)[0]), (put(8, 64, 64), put(256, 64))
 """
@@ -68,3 +69,14 @@ def test_weights_whose_layers_are_sharded_are_named(tmp_path: Path) -> None:
     assert gathered(report) == ["f32[8,64,64]"]
     (found,) = [each for each in report.findings if each.rule == "SS15"]
     assert found.message == "dynamic_slice all-gathers dimension 0 of ws, sharded over x"
+
+
+@pytest.mark.parametrize("target", ["cpu", pytest.param("tpu:v5p:2x2x2", marks=LIBTPU)])
+def test_a_tall_matrix_is_decomposed_as_a_whole(tmp_path: Path, target: str) -> None:
+    """On all backends, whatever custom call or loop they have for it."""
+    report = inspected(tmp_path, "tall", target)
+    assert "f32[1024,32]" in gathered(report)
+    (found,) = [each for each in report.findings if each.rule == "SS15"]
+    assert found.message == "geqrf all-gathers dimension 0 of the dot_general result, sharded over x"
+    (moved,) = [each for each in report.communication if each.strategy == "resharding" and each.kind == "all-gather"]
+    assert moved.wire_bytes == 1024 * 32 * 4 * 7 // 8

@@ -133,7 +133,7 @@ def test_what_the_partitioner_inserts_to_move_values_is_resharding(line: str, ef
     """If all that it serves is a move; of what the program may have written itself nothing is said."""
     body = f"{A}%v = f32[4,4] negate(%a)\n{line}{f', {mark}' if mark else ''}"
     causes = [cause(effect, needed=True) for effect in effects.split()]
-    is_moved = effects in ("reshard", "move", "move reshard")
+    is_moved = effects in ("reshard", "move", "move reshard", "own")
     assert found(body, causes=causes) == {"c": "resharding" if mark and is_moved else "other"}
 
 

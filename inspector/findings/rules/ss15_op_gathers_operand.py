@@ -14,7 +14,15 @@ from ..compiled import at_most, compiled_to, dimension_of, moved_by_the_partitio
 from ..fixes.batched import in_shard_map
 from ..rule import Rule, advice, alternatives, finding
 
+_WHOLE_MATRIX = "shard the dimensions of a batch of matrices: each matrix is worked on as a whole"
+
 IDIOMS = {
+    **dict.fromkeys(("cholesky", "eig", "eigh", "lu", "svd", "triangular_solve"), _WHOLE_MATRIX),
+    **dict.fromkeys(
+        ("geqrf", "householder_product", "qr"),
+        "of a tall matrix, in a shard_map, jnp.linalg.qr of each shard, all_gather the triangles, and their qr again;"
+        " or twice y @ inv(cholesky(y.T @ y)).T, which sums over the rows",
+    ),
     "reduce_window_sum": "in a shard_map, jnp.cumsum each shard, then add the totals of the shards before it, from an"
     " all_gather of the last rows",
     "reduce_window": "in a shard_map, accumulate each shard, then combine it with the totals of the shards before it,"
