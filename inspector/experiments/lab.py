@@ -215,7 +215,7 @@ class Lab:
             for position, fix in enumerate(each.fixes)
             if fix.helps and fix.experiment is not None
         ]
-        fixes.sort(key=lambda each: (*_saving(each[0]), -len(each[0].edits)), reverse=True)
+        fixes.sort(key=lambda each: (*_saving(each[0]), -each[1], -each[0].lines), reverse=True)
         taken: Edits = ()
         standing: set[Edits] = set()
         best: Experiment | None = None

@@ -75,7 +75,7 @@ def _order(fix: Fix) -> tuple[bool, float, float, int]:
     done = fix.experiment
     if done is None or not done.helps:
         return (True, 0.0, 0.0, 0)
-    return (False, -(done.seconds_saved or 0.0), -done.worth, len(fix.edits))
+    return (False, -(done.seconds_saved or 0.0), -done.worth, fix.lines)
 
 
 def _one_for_each_change(found: Iterable[Finding]) -> list[Finding]:

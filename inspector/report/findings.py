@@ -166,6 +166,11 @@ class Fix(Record, frozen=True):
         return self.experiment is not None and self.experiment.helps
 
     @property
+    def lines(self) -> int:
+        """Number of lines that it changes."""
+        return len({(edit.file, edit.line) for edit in self.edits})
+
+    @property
     def state(self) -> State:
         """The state of the experiment, or why there is none."""
         if self.experiment is not None:
