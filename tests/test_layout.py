@@ -339,7 +339,7 @@ CEILINGS = {
     "inspector/findings": 8865,
     "inspector/ir": 1906,
     "inspector/render": 8725,
-    "inspector/report": 2835,
+    "inspector/report": 2840,
     "inspector/selection": 285,
     "inspector/shardings": 2770,
     "inspector/targets": 360,
