@@ -905,3 +905,17 @@ w = {{name: A(placed(names), *SHAPES[name]) for name, names in TABLES.items()}}
 step_inputs = (w, A(S("data"), 64, 64))
 """
 """Rules of logical names as fields, one of which is for a weight and for the constraint of what it is multiplied to."""
+
+MAPPED_ROWS = f"""{HEAD.replace('(4, 2), ("data", "model")', '(8,), ("data",)').replace(",) * 2", ",)")}
+def clipped(w, x, y):
+    grad = jax.grad(lambda w: jnp.sum((jnp.tanh(x @ w) - y) ** 2))(w)
+    return grad * jnp.minimum(1.0, jax.lax.rsqrt(jnp.sum(grad * grad)))
+
+@jax.jit
+def step(w, x, y):
+    LOOP
+    return w - 0.1 * total / len(x)
+
+step_inputs = (A(S(), 64, 64), A(S("data"), 128, 64), A(S("data"), 128, 64))
+"""
+"""A loop over the rows of a batch that is sharded by rows."""

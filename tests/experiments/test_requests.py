@@ -328,6 +328,23 @@ def test_parameters_that_a_loop_uses_are_gathered_before_it(tmp_path: Path, read
     assert done.values == "close"
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "total = jax.lax.map(lambda row: clipped(w, *row), (x, y)).sum(0)",
+        "total, _ = jax.lax.scan(lambda sum, row: (sum + clipped(w, *row), None), jnp.zeros_like(w), (x, y))",
+    ],
+    ids=["map", "scan"],
+)
+def test_each_device_loops_over_its_own_rows(tmp_path: Path, loop: str) -> None:
+    """An eighth of the products."""
+    _, found, done = first_experiment(tmp_path, programs.MAPPED_ROWS.replace("LOOP", loop))
+    assert found.rule == "SS33"
+    assert (done.after.bytes or 0) < (done.before.bytes or 0)
+    assert (done.after.flops or 0) * 8 == done.before.flops
+    assert done.values == "close"
+
+
 def test_a_rule_that_is_a_field_is_changed_for_a_weight_and_a_constraint(tmp_path: Path) -> None:
     before, found, done = first_experiment(tmp_path, programs.FIELDS)
     (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()

@@ -9,7 +9,7 @@ from itertools import islice
 from ....parsers.sharding_syntax.mesh import AxisRef
 from ...ir.derived import derived
 from ...ir.program import Program, SourceFile
-from ...report import Edit, SourcePosition
+from ...report import Edit, Fix, SourcePosition
 from ...report.position import own_frames
 from .calls import around, call_at, imports, name_of, nodes_of, own_files, tree_of
 from .edits import Edits, axes_text, instead, wrapped
@@ -19,6 +19,33 @@ WRITTEN = (ast.Slice, ast.Constant, ast.UnaryOp)
 """Indices that stay where they are: no arrays."""
 
 NUMBERING = ("arange", "iota", "broadcasted_iota")
+
+
+def split_loops(program: Program, place: SourcePosition, count: int) -> Iterator[Fix]:
+    """A loop over rows as a vmap: a lax.map of all rows, and a lax.scan that adds them up of so many parts.
+
+    The sums are added after the loops, which is right where they begin with zeros: values are compared.
+    """
+    call = call_at(program, place, ("map", "scan"))
+    source = None if call is None else program.file(call[0])
+    if call is None or source is None or not imports(source, "jax"):
+        return
+    line, statement = call[1].lineno, next(around(program, call), None)
+    match call[1]:
+        case ast.Call(func=ast.Attribute(attr="map"), args=[function, rows], keywords=[]):
+            text = f"jax.vmap({ast.unparse(function)})({ast.unparse(rows)})"
+            yield Fix(f"map over all rows at once, each device over its own (line {line})", instead(call, text))
+        case ast.Call(func=ast.Attribute(attr="scan"), args=[_, _, rows], keywords=[]) if isinstance(
+            statement, ast.Assign
+        ) and isinstance(statement.targets[0], ast.Tuple):
+            own = ast.unparse(ast.Call(call[1].func, [*call[1].args[:2], ast.Name("own")], []))
+            parts = f"jax.tree.map(lambda leaf: leaf.reshape({count}, -1, *leaf.shape[1:]), {ast.unparse(rows)})"
+            before = f"sums, others = jax.vmap(lambda own: {own})({parts})\n{' ' * statement.col_offset}"
+            summed = "jax.tree.map(lambda leaf: leaf.sum(0), sums)"
+            text = f"{summed}, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), others)"
+            at = (statement.lineno, statement.col_offset)
+            edits = (Edit(call[0], *at, *at, before), *instead(call, text))
+            yield Fix(f"add up each device's own rows, and these {count} sums after that (line {line})", edits)
 
 
 def vmapped_lookups(program: Program, place: SourcePosition) -> Iterator[Edits]:

@@ -102,6 +102,8 @@ def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]])
     files = {*own_files(program), *(edit.file for edit in fix.edits)}
     stacks = tuple(stacks)
     known = {(frame.file, frame.line, frame.column) for stack in stacks for frame in stack}
+    subject = program.capture.subject
+    captured = "" if subject is None else subject.function.rpartition(".")[2].rpartition(":")[2]
     changed = {found: e.file for e in fix.edits if (found := function_around(program, e.file, e.line)) is not None}
     changes = []
     for (name, body), changed_file in changed.items():
@@ -113,7 +115,9 @@ def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]])
         meant = outside if is_method else [each for each in outside if _means(program, each, name, scope)]
         others = [call for file, call in meant if (file, call.lineno, call.col_offset) not in known]
         outermost = [stack[-1] for stack in stacks if stack]
-        is_cut = any(frame.file == changed_file and frame.line in lines_of(body) for frame in outermost)
+        is_cut = name == captured or any(
+            frame.file == changed_file and frame.line in lines_of(body) for frame in outermost
+        )
         if is_cut and others == [call for _, call in meant]:
             others = others[1:]  # JAX recorded no caller: one of these is it
         changes += [f"; that changes {plural(len(others), 'other call')} of {name}"] if others else []

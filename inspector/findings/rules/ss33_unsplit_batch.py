@@ -12,6 +12,7 @@ from ...communication.axis_use import argument_kinds
 from ...cost.products import products_of
 from ...report import Finding, FindingPlace, Report, ShardedValue
 from ...units import format_bytes, with_more
+from ..fixes.batched import split_loops
 from ..fixes.edits import axes_text
 from ..fixes.specs import sharding_words
 from ..rule import MIN_SPLIT_ELEMENTS, Rule, advice, finding
@@ -124,6 +125,8 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
         fix = f"request P({axis!r}) for it in the shard_map's in_specs, which take it whole"
     elif state == "gathered":
         fix = "shard a dimension that no loop runs over, and no lookup indexes"
+    gathers = [total for total in report.communication if state == "gathered" and first.name in total.arguments]
+    places = dict.fromkeys(each.source for total in gathers for each in total.collectives)
     copies = "computes", f"all of it, {size} times what it needs to"
     if state == "held":
         copies = "holds", f"{format_bytes(sum(each.type.bytes or 0 for each in values))} of the same"
@@ -140,7 +143,7 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
             (state, ", ".join(f"{each.name} {each.type} as {each.spec}" for each in values[:6])),
             (f"each device {copies[0]}", copies[1]),
         ),
-        fixes=advice(fix),
+        fixes=(*(each for place in places for each in split_loops(report.program, place, size)), *advice(fix)),
     )
 
 
@@ -162,6 +165,7 @@ RULE = Rule(
     faulty="step(params, x)  # x is a numpy.ndarray",
     repaired="""step(params, jax.device_put(x, NamedSharding(mesh, P("data"))))""",
     check=check,
+    tries="a loop whose rows are gathered, as a vmap of all rows, or of a loop for each device, whose sums are added",
     by_hand="the arguments are made outside of the function",
     saves="compute",
     is_observation=True,
