@@ -21,7 +21,7 @@ from ..capture.model import has_mesh
 from ..capture.protocol import bootstrap
 from ..capture.scratch import Scratch
 from ..ir.program import Program
-from ..report.findings import FLOPS_PER_BYTE
+from ..report.findings import FLOPS_PER_BYTE, MEMORY_PER_BYTE
 
 LESS_FLOPS = 0.9
 """Share of the operations up to which work counts as shared."""
@@ -65,12 +65,16 @@ class PricedChange(Record, frozen=True):
 
 
 class PricedCandidate(Record, frozen=True):
-    """Changes that are made together, the bytes that a device then sends, and its FLOPs: for an order of candidates."""
+    """Changes that are made together, the bytes that a device then sends, and its FLOPs: for an order of candidates.
 
-    kind: Literal["a", "b", "c", "d", "e"]
+    `spared` are bytes of memory, where a device holds more of arguments than it uses.
+    """
+
+    kind: Literal["a", "b", "c", "d", "e", "f"]
     changes: tuple[PricedChange, ...]
     price: float
     flops: float
+    spared: float = 0.0
 
 
 class Prices(Record, frozen=True):
@@ -95,7 +99,8 @@ class Prices(Record, frozen=True):
         more = self.flops - candidate.flops if self.shares_work(candidate) else 0.0
         if candidate.price > self.today and not more:
             return (self.sent - candidate.price) * DOUBTFUL
-        return (self.today - candidate.price) * self.scale + more / FLOPS_PER_BYTE
+        held = candidate.spared / MEMORY_PER_BYTE
+        return (self.today - candidate.price) * self.scale + more / FLOPS_PER_BYTE + held
 
     @property
     def scale(self) -> float:

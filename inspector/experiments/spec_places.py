@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile, zip_longest
 
@@ -43,8 +43,10 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
         helpers = spec_helpers(program, file)
         yield together(*dict.fromkeys(_own_rule(file, rules, each, helpers) for each in changes))
         yield _behind_others(file, rules, changes, helpers)
-        by_names = by_rules(program, file, rules, changes[0], listed)
-        yield from list(dict.fromkeys(by_names)) or _other_axes(program, file, rules, changes[0])
+        by_names = list(dict.fromkeys(by_rules(program, file, rules, changes[0], listed)))
+        yield from by_names[:1]
+        yield from _by_other_names(program, _axes_of(program, file, rules), changes[0])
+        yield from by_names[1:] or _other_axes(program, file, rules, changes[0])
 
 
 def tables(program: Program) -> Iterator[tuple[str, list[Rule]]]:
@@ -89,8 +91,10 @@ def _own_rule(file: str, rules: Sequence[Rule], change: PricedChange, helpers: C
             case ast.Tuple() as pair, _, ast.Call() as value if name_of(value.func) in helpers and is_constant(value):
                 if without_nones([ast.literal_eval(each) for each in value.args]) == entries_in(change.now or "P()"):
                     start, wanted = extent(pair)[:2], _respelled(value, entries_in(change.spec or "P()"))
-                    text = f"({'/'.join(words[-2 if len(words) > 3 else -1 :])!r}, {wanted}), "
-                    return (Edit(file, *start, *start, text),)
+                    pattern = "/".join(words[-2 if len(words) > 3 else -1 :])
+                    if pattern == now[1]:
+                        return instead((file, value), wanted)
+                    return (Edit(file, *start, *start, f"({pattern!r}, {wanted}), "),)
     return ()
 
 
@@ -120,8 +124,14 @@ def by_rules(
 ) -> Iterator[Edits]:
     """The rules of the dimensions that change, by names of dimensions for which they choose the axes of today."""
     now, wanted = (entries_in(each or "P()") for each in (change.now, change.spec))
-    chosen = {name: (value, axes) for name, value, axes in reversed(_chosen(program, file, rules))}
-    axes = {name: value for name, (_, value) in chosen.items()}
+    chosen = {name: value for name, value, _ in reversed(_chosen(program, file, rules))}
+    axes = _axes_of(program, file, rules)
+    every = [
+        names
+        for other in user_files(program)
+        for names in _names_in(program, other)
+        if not axes.keys().isdisjoint(names)
+    ]
     for names in listed:
         if len(names) < len(wanted) or without_nones([axes.get(name or "") for name in names]) != now:
             continue
@@ -130,10 +140,47 @@ def by_rules(
             for name, before, after in zip_longest(names, now, wanted)
             if without_nones([before]) != without_nones([after])
         )
-        if len(dict(changed)) == len(changed) and all(name in chosen for name, _ in changed):
-            spelled = {repr(axes): ast.unparse(value) for value, axes in chosen.values()}
-            texts = ((chosen[name][0], spelled.get(repr(after), repr(after))) for name, after in changed)
+        is_known = len(dict(changed)) == len(changed) and all(name in chosen for name, _ in changed)
+        if is_known and not any(_repeats([(axes | dict(changed)).get(name or "") for name in each]) for each in every):
+            spelled = {repr(axes[name]): ast.unparse(value) for name, value in chosen.items()}
+            texts = ((chosen[name], spelled.get(repr(after), repr(after))) for name, after in changed)
             yield together(*(instead((file, value), text) for value, text in texts))
+
+
+def _by_other_names(program: Program, axes: Mapping[str, object], change: PricedChange) -> Iterator[Edits]:
+    """Other names of the dimensions that change, which have rules for what they are to have, where names are listed."""
+    now, wanted = (entries_in(each or "P()") for each in (change.now, change.spec))
+    named = {repr(value): name for name, value in axes.items()}
+    for file in user_files(program):
+        for node in nodes_of(program, file):
+            names = listed_in(node) if isinstance(node, ast.expr) else ()
+            if (
+                not isinstance(node, ast.expr)
+                or not axes.keys() & set(names)
+                or without_nones([axes.get(name or "") for name in names]) != now
+            ):
+                continue
+            texts = [
+                repr(name) if axes.get(name or "") == after else repr(named[repr(after)])
+                for name, after in zip_longest(names, wanted)
+                if axes.get(name or "") == after or repr(after) in named
+            ]
+            if len(texts) == max(len(names), len(wanted)):
+                text = ", ".join(texts)
+                yield instead(
+                    (file, node), f"{ast.unparse(node.func)}({text})" if isinstance(node, ast.Call) else f"({text})"
+                )
+
+
+def _axes_of(program: Program, file: str, rules: Iterable[Rule]) -> dict[str, object]:
+    """The axes that rules choose, by the names that they are for."""
+    return {name: value for name, _, value in _chosen(program, file, rules)[::-1]}
+
+
+def _repeats(entries: Sequence[object]) -> bool:
+    """Return whether an axis is in two entries of a spec."""
+    axes = [axis for each in entries for axis in (each if isinstance(each, tuple) else (each,)) if axis is not None]
+    return len(set(axes)) < len(axes)
 
 
 def _chosen(program: Program, file: str, rules: Iterable[Rule]) -> list[tuple[str, ast.expr, object]]:
@@ -180,12 +227,15 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
 
     First those under a key, or a name, of the argument's path; then rules of tables. Else those that are spelled alike
     together, as one array's spec is written where it is made and where it is taken, without those that constrain other
-    values, and first as the argument's is spelled; then all, then each by itself. Last those whose entries have names.
+    values, and first as the argument's is spelled; then all, then each by itself. Last those whose entries have names,
+    and those under the keys of other arguments.
     """
     names, spec, now = asked(changes)
     wanted = entries_in(spec)
     alike: dict[tuple[bool, str, str], list[Edits]] = {}
     named: list[Edits] = []
+    late: list[Edits] = []
+    others = {NAME.findall(each.path)[-1] for each in program.capture.arguments if NAME.search(each.path)} - names
     changed, exact = {each.name for each in changes}, set[str]()
     written = {each.spec for each in program.capture.arguments if each.path in changed}
     for file in user_files(program):
@@ -202,10 +252,14 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
                 continue
             if without_nones([ast.literal_eval(each) for each in node.args]) == now:
                 edits = instead((file, node), _respelled(node, wanted))
+                own = keys.get(node, set())
+                if names.isdisjoint(own) and not others.isdisjoint(own):
+                    late.append(edits)
+                    continue
                 key = _is_constraint(program, (file, node)), file, ast.unparse(node)
                 exact |= {key[2]} if f"P({', '.join(map(ast.unparse, node.args))})" in written else set()
                 alike.setdefault(key, []).append(edits)
-                named += [edits] * (not names.isdisjoint(keys.get(node, ())))
+                named += [edits] * (not names.isdisjoint(own))
     if named:
         yield together(*named)
         yield from named
@@ -222,6 +276,7 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
         yield together(*(edits for each in places for edits in each))
     yield from (edits for each in places for edits in each)
     yield from _at_names(program, now, wanted)
+    yield from late
 
 
 def _respelled(call: ast.Call, wanted: Sequence[object]) -> str:
@@ -280,7 +335,12 @@ def _reset(places: list[tuple[str, ast.expr]], now: list[object], wanted: list[o
 
 
 def _set_to(program: Program, file: str, entry: ast.expr, now: object) -> tuple[str, ast.expr] | None:
-    """The constant of this value that an entry of a spec is, or that a name of it is set to, with its file."""
+    """The constant of this value that an entry of a spec is, or that a name of it is set to, with its file.
+
+    An axis may be given by its number as well, as in `mesh.axis_names[0]`.
+    """
+    if _is_numbered(program, entry, now):
+        return file, entry
     name = entry.attr if isinstance(entry, ast.Attribute) else entry.id if isinstance(entry, ast.Name) else None
     sources = ((each, program.file(each)) for each in user_files(program) if name is not None)
     known = [(each, value) for each, source in sources if source for value in _settings(source).get(str(name), ())]
@@ -288,6 +348,15 @@ def _set_to(program: Program, file: str, entry: ast.expr, now: object) -> tuple[
     return next(
         (each for each in (*own, *known) if without_nones([ast.literal_eval(each[1])]) == without_nones([now])), None
     )
+
+
+def _is_numbered(program: Program, entry: ast.expr, axis: object) -> bool:
+    subject = program.capture.subject
+    match entry:
+        case ast.Subscript(value=ast.Attribute(attr="axis_names"), slice=ast.Constant(value=int(number))):
+            names = [[each.name for each in mesh.axes] for mesh in (() if subject is None else subject.meshes)]
+            return any(axis in each[number : number + 1] for each in names)
+    return False
 
 
 @derived

@@ -50,6 +50,9 @@ RULE = "SS23"
 WORK_RULES = ("SS29", "SS33")
 """The rules of work that devices do in copies; that of shares of it first."""
 
+MEMORY_RULE = "SS12"
+"""That of copies, of which devices may use parts alone."""
+
 MAX_TRIED = 8
 MAX_OF_ONE_PRICE = 2
 """Changes of one price are most often one program."""
@@ -126,7 +129,7 @@ def _finding(priced: Prices, candidate: PricedCandidate, fixes: list[Fix]) -> Fi
     edited = edit and next((n for n, at in enumerate(stack) if (at.file, at.line) == (edit.file, edit.line)), 0)
     return replace(
         suspect(
-            WORK_RULES[0] if shares_work else RULE,
+            WORK_RULES[0] if shares_work else MEMORY_RULE if candidate.kind == "f" else RULE,
             name,
             SourcePosition.exact(stack[edited or 0 :]),
             _message(candidate, shares_work=shares_work),
@@ -159,6 +162,8 @@ def _message(candidate: PricedCandidate, *, shares_work: bool) -> str:
         name = first.name if first.kind in ("argument", "result") else "this"
         return f"with {name} as {first.spec} each device may compute less, or send less"
     match candidate.kind, first:
+        case "f", _:
+            return f"each device holds more of {first.name} than it uses, which is {first.spec}"
         case _, PricedChange(kind="use"):
             tree = tree_of([each.name for each in candidate.changes])
             return f"{tree} stays sharded where it is used: gathered before that, the rest of the step may send less"

@@ -919,3 +919,28 @@ def step(w, x, y):
 step_inputs = (A(S(), 64, 64), A(S("data"), 128, 64), A(S("data"), 128, 64))
 """
 """A loop over the rows of a batch that is sharded by rows."""
+
+HEADS = f"""{HEAD}
+@jax.jit
+def step(w, cache, x):
+    q = jnp.einsum("bd,dhk->bhk", x, w["q"])
+    scores = jax.nn.softmax(jnp.einsum("bhk,bshk->bhs", q, cache["k"]), axis=-1)
+    mixed = jnp.einsum("bhs,bshk->bhk", scores, cache["v"])
+    return x + jnp.einsum("bhk,hkd->bd", mixed, w["o"]), cache
+
+rows, kept = S("data"), S("data", None)
+w = {{"q": A(S(None, "model"), 64, 8, 16), "o": A(S("model"), 8, 16, 64)}}
+step_inputs = (w, {{"k": A(kept, 8, 64, 8, 16), "v": A(kept, 8, 64, 8, 16)}}, A(rows, 8, 64))
+"""
+"""A cache that all devices along an axis hold whole, of which each uses its heads."""
+
+LISTED = HEADS.replace(
+    "@jax.jit",
+    """RULES = {"batch": "data", "length": None, "heads": "model", "mlp": "model"}
+
+def of(*names):
+    return S(*(RULES[name] for name in names))
+
+@jax.jit""",
+).replace('S("data", None)', 'of("batch", "length")')
+"""The same, whose spec is that of the logical names of its dimensions."""

@@ -345,6 +345,23 @@ def test_each_device_loops_over_its_own_rows(tmp_path: Path, loop: str) -> None:
     assert done.values == "close"
 
 
+@pytest.mark.parametrize(
+    ("text", "now", "wanted"),
+    [
+        (programs.HEADS, 'S("data", None)', "S('data', None, 'model')"),
+        (programs.LISTED, 'of("batch", "length")', "of('batch', 'length', 'heads')"),
+    ],
+    ids=["written out", "logical"],
+)
+def test_devices_hold_what_they_use(tmp_path: Path, text: str, now: str, wanted: str) -> None:
+    """Half of both arrays, which are returned as they came: as arguments and as results."""
+    before, found, done = first_experiment(tmp_path, text)
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    assert changed.decode() == text.replace(now, wanted)
+    assert done.before.bytes == done.after.bytes
+    assert (done.before.held or 0) - (done.after.held or 0) == 4 * (8 * 64 * 8 * 16 * 4) // 4 // 2
+
+
 def test_a_rule_that_is_a_field_is_changed_for_a_weight_and_a_constraint(tmp_path: Path) -> None:
     before, found, done = first_experiment(tmp_path, programs.FIELDS)
     (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()

@@ -96,7 +96,7 @@ def test_a_spec_keeps_its_number_of_entries() -> None:
     program = Program(Capture(subject=subject, script_text=Source("script.py", RULES)))
     change = PricedChange("argument", "params['wo']", "P('model')", "P(None, 'model')", spelled=True)
     texts = {edit.text.strip(", ") for edits in at_specs(program, [change]) for edit in edits}
-    assert texts == {"('wo', P('model', None))", "P('model', None)"}
+    assert texts == {"P('model', None)"}
 
 
 ORDERED = """

@@ -1,9 +1,10 @@
 """Changes of requests that may cost less, read off the dataflow of a lowered module.
 
-Five kinds contain the usual mistakes: (a) a constraint with the batch's axes on lookups, broadcasts and the first
+Six kinds contain the usual mistakes: (a) a constraint with the batch's axes on lookups, broadcasts and the first
 products of parameters; (b) a result as the argument that it becomes; (c) an optimizer's leaf as its parameter; (d)
 other specs of arguments, constraints, and requested results that are no state, one step away; (e) parameters whole
-where the function begins. Layers, and an optimizer's leaves, go together.
+where the function begins; (f) arguments of which each device uses a part alone, in parts. Layers, and an optimizer's
+leaves, go together.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ NUMBER = "shardscope.number"
 class Candidate(NamedTuple):
     """Changes that are made together."""
 
-    kind: Literal["a", "b", "c", "d", "e"]
+    kind: Literal["a", "b", "c", "d", "e", "f"]
     changes: tuple[Change, ...]
 
     @property
@@ -163,7 +164,7 @@ class Requests:
         """All kinds, each change once: the likeliest mistakes first, then the other kinds by turns."""
         others = (self._batches(pricing), self._constraints(), self._arguments(), self._outputs(), self._uses())
         many = itertools.zip_longest(*others, self._results(_starred))
-        kinds = (self._results(_first_step), self._homes(), self._inputs(), *many)
+        kinds = (self._results(_first_step), self._homes(), self._inputs(), self._sliced(pricing), *many)
         found = (each for kind in kinds for each in kind if each is not None)
         yield from dict.fromkeys(found)
 
@@ -292,6 +293,14 @@ class Requests:
             for spec in () if now is None else self.others(now, lowered.result_types[members[0]]):
                 if now is not None and lowered.parts(spec) > lowered.parts(now):
                     yield Candidate("d", tuple(Change("result", number, spec) for number in members))
+
+    def _sliced(self, pricing: Pricing) -> Iterator[Candidate]:
+        """Arguments that devices hold more of than they use, in parts: those of one name, and all."""
+        found = pricing.sliced(self.pinned(()))
+        names = self.lowered.names
+        by_root = _grouped(found, lambda number: _first(names[number]))
+        for members in (*by_root, *_grouped(found, lambda number: _starred(names[number]))):
+            yield Candidate("f", self.with_results({number: found[number] for number in members}))
 
     def _uses(self) -> Iterator[Candidate]:
         """Trees of parameters that are sharded, whole where the function begins: gathered once, whatever uses them."""

@@ -27,6 +27,9 @@ MAX_MORE = {"arguments": 0.002, "held": 0.05, "flops": 0.1}
 """Shares by which bytes of arguments, of arguments and results, and operations may grow; each also by half of the share
 by which what is sent shrinks."""
 
+LEAST_SPARED = 0.95
+"""Share of the bytes of arguments and results below which it is worth it to hold less, where no more is sent."""
+
 LEAST_GATHERED = 0.5
 """Share of what is sent below which parameters may be whole where they are used: sharded ones are so to save memory."""
 
@@ -86,6 +89,7 @@ def priced(lowered: Lowered, deadline: float, sent: float = 0) -> dict[str, Any]
         is_doubtful = is_of_constraints and not each.is_removal and sent > UNDERPRICED * today.bytes
         most = sent if is_doubtful else today.bytes * (LEAST_GATHERED if each.changes[0].kind == "use" else 1)
         is_less = price.bytes < most or price.flops < today.flops
+        is_less |= each.kind == "f" and price.bytes <= today.bytes and _held(price) < LEAST_SPARED * _held(today)
         saved, more = max(sent, today.bytes) - price.bytes, price.arguments - today.arguments
         is_kept = requests.is_of(each, requests.untrained) and 2 * saved >= more  # whole anyway while it is used
         if is_less and _is_allowed(price, today, holds=is_doubtful or is_kept or requests.is_of(each, requests.data)):
@@ -99,6 +103,7 @@ def priced(lowered: Lowered, deadline: float, sent: float = 0) -> dict[str, Any]
                 "changes": [_change(requests, change) for change in each.changes],
                 "price": price.bytes,
                 "flops": price.flops,
+                "spared": max(0.0, _held(today) - _held(price)) if each.kind == "f" else 0.0,
             }
             for each, price in found
         ],
@@ -107,9 +112,13 @@ def priced(lowered: Lowered, deadline: float, sent: float = 0) -> dict[str, Any]
 
 def _is_allowed(price: Price, today: Price, *, holds: bool = False) -> bool:
     """Return whether a program may be worth it, also one that `holds` more, as other arrays are smaller then."""
-    held, most = price.arguments + price.results, (today.arguments + today.results) * _most("held", price, today)
-    is_small = price.arguments <= today.arguments * _most("arguments", price, today) and held <= most
+    most = _held(today) * _most("held", price, today)
+    is_small = price.arguments <= today.arguments * _most("arguments", price, today) and _held(price) <= most
     return (is_small or holds) and not _computes_too_much(price, today)
+
+
+def _held(price: Price) -> float:
+    return price.arguments + price.results
 
 
 def _most(what: str, price: Price, today: Price) -> float:

@@ -109,6 +109,21 @@ class Pricing:
         found = [each.get("sdy.sharding") for each in modules.attributes(modules.main_of(module), "arg_attrs")]
         return [now if each is None else spec_in(str(each)) for now, each in zip(lowered.arguments, found, strict=True)]
 
+    def sliced(self, changes: Any) -> dict[int, Spec]:
+        """The arguments of which each device slices a part wherever it uses them, with the specs of these parts.
+
+        State that is only read is returned as it came.
+        """
+        module = self._lowered.changed(changes, self._lowered.light)
+        modules.run(module, *self._passes)
+        found: dict[int, Spec] = {}
+        for number, argument in enumerate(modules.body_of(modules.main_of(module)).arguments):
+            users = [use.owner for use in argument.uses if not use.owner.name.endswith(".return")]
+            parts = {str(each.attributes["out_sharding"]) for each in users if each.name == "sdy.all_slice"}
+            if len(parts) == 1 and all(each.name == "sdy.all_slice" for each in users):
+                found[number] = spec_in(parts.pop())
+        return found
+
     def _parts(self, attribute: ir.Attribute | None) -> int:
         return 1 if attribute is None else self._lowered.parts(spec_of(attribute, 0, self._specs))
 
