@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from ....parsers.sharding_syntax.mesh import AxisRef
+from ...catalog.spellings import ROW_LOOPS
 from ...ir.derived import derived
 from ...ir.program import Program, SourceFile
 from ...report import Edit, Fix, SourcePosition
@@ -26,7 +27,7 @@ def split_loops(program: Program, place: SourcePosition, count: int) -> Iterator
 
     The sums are added after the loops, which is right where they begin with zeros: values are compared.
     """
-    call = call_at(program, place, ("map", "scan"))
+    call = call_at(program, place, ROW_LOOPS)
     source = None if call is None else program.file(call[0])
     if call is None or source is None or not imports(source, "jax"):
         return
