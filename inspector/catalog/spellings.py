@@ -169,5 +169,6 @@ def place_of_parameters(path: str) -> int:
     words = re.findall(r"\w+", path)[:2]
     return next((number for number, word in enumerate(words) if word in PARAMETERS), 2)
 
+
 ROW_LOOPS = ("map", "scan")
 """Functions of `jax.lax` that run over the rows of arrays, one after the other."""
