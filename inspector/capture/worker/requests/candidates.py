@@ -295,8 +295,9 @@ class Requests:
                     yield Candidate("d", tuple(Change("result", number, spec) for number in members))
 
     def _sliced(self, pricing: Pricing) -> Iterator[Candidate]:
-        """Arguments that devices hold more of than they use, in parts: those of one name, and all."""
-        found = pricing.sliced(self.pinned(()))
+        """Arguments that devices hold more of than they use, in parts, but for those that have a parameter's spec."""
+        sliced = pricing.sliced(self.pinned(()))
+        found = {number: spec for number, spec in sliced.items() if number not in self.home}
         names = self.lowered.names
         by_root = _grouped(found, lambda number: _first(names[number]))
         for members in (*by_root, *_grouped(found, lambda number: _starred(names[number]))):
