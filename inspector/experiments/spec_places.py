@@ -77,6 +77,8 @@ def rules_in(node: ast.AST) -> Iterator[Rule]:
                 match each:
                     case ast.Tuple(elts=[ast.Constant(value=str(name)), value]):
                         yield each, name, value
+                    case ast.List(elts=[ast.Constant(value=str(name)), value]):
+                        yield each, name, value
         case ast.Dict(keys=keys, values=values):
             for key, value in zip(keys, values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
@@ -112,7 +114,7 @@ def _behind_others(
         return ()
     now, last = matched[0][0], max(other for _, other in matched) + 1
     rule = rules[now][0]
-    if last == len(rules) or rules[now + 1][0].lineno == rule.lineno:
+    if not isinstance(rule, ast.Tuple) or last == len(rules) or rules[now + 1][0].lineno == rule.lineno:
         return ()
     moved, start, end = ast.unparse(rule), extent(rules[last][0]), extent(rules[now + 1][0])
     left_out = Edit(file, *extent(rule)[:2], *end[:2], "")
@@ -179,14 +181,25 @@ def _axes_of(program: Program, file: str, rules: Iterable[Rule]) -> dict[str, ob
 
 def _repeats(entries: Sequence[object]) -> bool:
     """Return whether an axis is in two entries of a spec."""
-    axes = [axis for each in entries for axis in (each if isinstance(each, tuple) else (each,)) if axis is not None]
+    axes = [axis for each in entries for axis in _axes_in(each)]
     return len(set(axes)) < len(axes)
 
 
 def _chosen(program: Program, file: str, rules: Iterable[Rule]) -> list[tuple[str, ast.expr, object]]:
-    """The rules that choose constants, or names of these, with what they choose."""
+    """The rules that choose axes, or names of these, with what they choose: a list of one axis is that one."""
     known = [(name, value, value_behind(program, file, value)) for _, name, value in rules]
-    return [(name, value, ast.literal_eval(found)) for name, value, found in known if found and _is_literal(found)]
+    found = [
+        (name, value, _axes_in(ast.literal_eval(node))) for name, value, node in known if node and _is_literal(node)
+    ]
+    return [
+        (name, value, axes if len(axes) > 1 else next(iter(axes), None))
+        for name, value, axes in found
+        if all(isinstance(axis, str) for axis in axes)
+    ]
+
+
+def _axes_in(entry: object) -> tuple[object, ...]:
+    return () if entry is None else tuple(entry) if isinstance(entry, tuple | list) else (entry,)
 
 
 def _names_in(program: Program, file: str) -> list[Names]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...parsers.source import Frame
 from ..dataflow.jaxpr import flow_of
 from ..findings.fixes.calls import Body, around, imports, name_of, nodes_of, returned_by, user_files
-from ..findings.fixes.edits import Edits, Placed, extent, instead, together, wrapped
+from ..findings.fixes.edits import Edits, Placed, extent, instead, overlap, together, wrapped
 from ..findings.fixes.jits import jit_of
 from ..findings.fixes.specs import (
     CONSTRAINTS,
@@ -149,6 +149,7 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield with_out_specs(report, {each.name: each.spec for each in changes if each.spec is not None})
         yield _wrapped(program, changes)
     else:
+        yield _with_constraints(report, changes)
         yield from _in_trees(program, changes)
         yield from _under_keys(program, changes)
         yield from _as_sibling(program, changes)
@@ -217,7 +218,7 @@ def _by_names(program: Program, change: PricedChange) -> Iterator[Edits]:
     for frame in change.stack if change.spec is not None else ():
         call = expression_at(program, frame)
         given = [*call.args, *(each.value for each in call.keywords)] if isinstance(call, ast.Call) else []
-        listed = list(filter(None, map(listed_in, given)))
+        listed = list(filter(None, (listed_in(each) for argument in given for each in ast.walk(argument))))
         for file, rules in tables(program) if listed else ():
             yield from by_rules(program, file, rules, change, listed)
 
@@ -301,6 +302,16 @@ def _only_constrains(program: Program, file: str, call: ast.Call) -> bool:
 
 
 # Results and arguments
+
+
+def _with_constraints(report: Report, changes: Sequence[PricedChange]) -> Edits:
+    """Another spec of arguments, together with that of constraints on what is computed of them."""
+    program, held = report.program, [each for each in changes if each.kind == "constraint"]
+    if not held:
+        return ()
+    own = next(filter(None, at_specs(program, changes)), ())
+    other = next(filter(None, (*_by_names(program, held[0]), _constraint(report, held))), ())
+    return () if overlap(own, other) else together(own, other)
 
 
 def _as_twin(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]:

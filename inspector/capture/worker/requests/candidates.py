@@ -341,9 +341,7 @@ class Requests:
         lowered, sources = self.lowered, self._sources()
         operations = lowered.operations
         groups = (each for frames in (None, 2, 0) for each in self.constraint_groups(frames))
-        by_size = sorted(
-            dict.fromkeys(map(tuple, groups)), key=lambda each: -size(self.lowered.constrained_type(each[0]))
-        )
+        by_size = sorted(dict.fromkeys(map(tuple, groups)), key=lambda each: -size(lowered.constrained_type(each[0])))
         for members in by_size:
             now, type = lowered.requested(members[0]), lowered.constrained_type(members[0])
             of_data = any(sources.get(operations[number].operands[0], (False, False))[0] for number in members)
@@ -364,11 +362,7 @@ class Requests:
         lowered = self.lowered
 
         def place(number: int) -> Hashable:
-            return (
-                lowered.stack(number)[:frames],
-                self.lowered.requested(number),
-                str(self.lowered.constrained_type(number)),
-            )
+            return lowered.stack(number)[:frames], lowered.requested(number), str(lowered.constrained_type(number))
 
         return _grouped(lowered.constraints, place)
 
