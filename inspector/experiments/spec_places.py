@@ -241,13 +241,15 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     First those under a key, or a name, of the argument's path; then rules of tables. Else those that are spelled alike
     together, as one array's spec is written where it is made and where it is taken, without those that constrain other
     values, and first as the argument's is spelled; then all, then each by itself. Last those whose entries have names,
-    and those under the keys of other arguments.
+    and those under the keys, or by the rules, of other arguments.
     """
     names, spec, now = asked(changes)
     wanted = entries_in(spec)
     alike: dict[tuple[bool, str, str], list[Edits]] = {}
     named: list[Edits] = []
     late: list[Edits] = []
+    patterns = {value: pattern for _, rules in tables(program) for _, pattern, value in rules}
+    paths = ["/".join(NAME.findall(each.name)) for each in changes if each.kind == "argument"]
     others = {NAME.findall(each.path)[-1] for each in program.capture.arguments if NAME.search(each.path)} - names
     changed, exact = {each.name for each in changes}, set[str]()
     written = {each.spec for each in program.capture.arguments if each.path in changed}
@@ -266,7 +268,8 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
             if without_nones([ast.literal_eval(each) for each in node.args]) == now:
                 edits = instead((file, node), _respelled(node, wanted))
                 own = keys.get(node, set())
-                if names.isdisjoint(own) and not others.isdisjoint(own):
+                is_of_others = names.isdisjoint(own) and not others.isdisjoint(own)
+                if is_of_others or (node in patterns and not any(_matches(patterns[node], path) for path in paths)):
                     late.append(edits)
                     continue
                 key = _is_constraint(program, (file, node)), file, ast.unparse(node)
@@ -290,6 +293,13 @@ def at_specs(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edit
     yield from (edits for each in places for edits in each)
     yield from _at_names(program, now, wanted)
     yield from late
+
+
+def _matches(pattern: str, path: str) -> bool:
+    try:
+        return re.search(pattern, path) is not None
+    except re.error:
+        return False
 
 
 def _respelled(call: ast.Call, wanted: Sequence[object]) -> str:
