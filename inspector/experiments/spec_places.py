@@ -49,13 +49,11 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
         yield from by_names[1:] or _other_axes(program, file, rules, changes[0])
 
 
-def tables(program: Program) -> Iterator[tuple[str, list[Rule]]]:
+@derived
+def tables(program: Program) -> list[tuple[str, list[Rule]]]:
     """The tables of rules in the user's files, each with its file."""
-    for file in user_files(program):
-        for node in nodes_of(program, file):
-            rules = list(rules_in(node))
-            if len(rules) > 1:
-                yield file, rules
+    found = ((file, list(rules_in(node))) for file in user_files(program) for node in nodes_of(program, file))
+    return [(file, rules) for file, rules in found if len(rules) > 1]
 
 
 def _is_of_batches(rule: Rule) -> bool:

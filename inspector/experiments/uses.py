@@ -6,7 +6,7 @@ import ast
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ..findings.fixes.calls import imports, nodes_of, user_files
+from ..findings.fixes.calls import captured_name, imports, nodes_of, user_files
 from ..findings.fixes.edits import Edits, extent, together, wrapped
 from ..findings.fixes.specs import sharding_text
 from ..ir.name_scopes import steps_of
@@ -32,8 +32,8 @@ def where_used(report: Report, names: Sequence[str], spec: str) -> Iterator[Edit
 
     A tree that is a parameter of the function itself is constrained in a statement of its own, before all others.
     """
-    program, subject, tree = report.program, report.capture.subject, tree_of(names)
-    name = "" if subject is None else subject.function.rpartition(".")[2].rpartition(":")[2]
+    program, tree = report.program, tree_of(names)
+    name = captured_name(program)
     for file in user_files(program):
         constrain = constraint_in(program, file)
         for node in nodes_of(program, file) if constrain else ():

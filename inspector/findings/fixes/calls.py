@@ -102,8 +102,7 @@ def other_calls(program: Program, fix: Fix, stacks: Iterable[tuple[Frame, ...]])
     files = {*own_files(program), *(edit.file for edit in fix.edits)}
     stacks = tuple(stacks)
     known = {(frame.file, frame.line, frame.column) for stack in stacks for frame in stack}
-    subject = program.capture.subject
-    captured = "" if subject is None else subject.function.rpartition(".")[2].rpartition(":")[2]
+    captured = captured_name(program)
     changed = {found: e.file for e in fix.edits if (found := function_around(program, e.file, e.line)) is not None}
     changes = []
     for (name, body), changed_file in changed.items():
@@ -207,6 +206,12 @@ def own_files(program: Program) -> tuple[str, ...]:
     """The user's own files that operations come from, each once."""
     frames = () if program.jaxpr is None else program.jaxpr.program.frames
     return tuple(dict.fromkeys(frame.file for frame in own_frames(tuple(frames))))
+
+
+def captured_name(program: Program) -> str:
+    """The last name of the captured function; empty where none is known."""
+    subject = program.capture.subject
+    return "" if subject is None else subject.function.rpartition(".")[2].rpartition(":")[2]
 
 
 def user_files(program: Program) -> list[str]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 
 from ...report import Fix, Report
-from .calls import name_of, nodes_of, own_files, user_files
+from .calls import captured_name, name_of, nodes_of, own_files, user_files
 from .edits import Edits, Placed, instead, parenthesized, with_keyword
 
 
@@ -41,10 +41,9 @@ def jit_of(report: Report, also: str = "jit") -> Placed | None:
 
     `also` names one more function that is a jit.
     """
-    subject = report.capture.subject
-    if subject is None or report.script is None:
+    name, jits = captured_name(report.program), ("jit", also)
+    if not name or report.script is None:
         return None
-    name, jits = subject.function.rpartition(".")[2].rpartition(":")[2], ("jit", also)
     files = dict.fromkeys((report.script, *own_files(report.program)))  # a script may only import what it hands on
     found = [(file, jit) for file in files for jit in dict.fromkeys(_jits(report, file, name, jits))]
     return found[0] if len(found) == 1 else None

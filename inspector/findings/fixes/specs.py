@@ -10,7 +10,7 @@ from ...ir.derived import derived
 from ...ir.name_scopes import steps_of
 from ...ir.program import Program, SourceFile
 from ...report import Report
-from .calls import Body, around, imports, name_of, nodes_of, own_files, returned_by, tree_of
+from .calls import Body, around, captured_name, imports, name_of, nodes_of, own_files, returned_by, tree_of
 from .edits import Edits, Placed, instead, together
 from .jits import jit_of, with_jit_keyword
 
@@ -87,10 +87,9 @@ def _constrained_results(report: Report, specs: Mapping[str, object]) -> Edits:
 
 
 def _results_of(report: Report) -> Iterator[Placed]:
-    subject = report.capture.subject
-    if subject is None or report.script is None:
+    name = captured_name(report.program)
+    if not name or report.script is None:
         return
-    name = subject.function.rpartition(".")[2].rpartition(":")[2]
     for file in dict.fromkeys((report.script, *own_files(report.program))):
         for node in nodes_of(report.program, file):
             if isinstance(node, ast.FunctionDef) and node.name == name:
