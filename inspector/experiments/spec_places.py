@@ -45,7 +45,7 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
         yield _behind_others(file, rules, changes, helpers)
         by_names = list(dict.fromkeys(by_rules(program, file, rules, changes[0], listed)))
         yield from by_names[:1]
-        yield from _by_other_names(program, _axes_of(program, file, rules), changes[0])
+        yield from _by_more_names(program, _axes_of(program, file, rules), changes[0])
         yield from by_names[1:] or _other_axes(program, file, rules, changes[0])
 
 
@@ -147,29 +147,23 @@ def by_rules(
             yield together(*(instead((file, value), text) for value, text in texts))
 
 
-def _by_other_names(program: Program, axes: Mapping[str, object], change: PricedChange) -> Iterator[Edits]:
-    """Other names of the dimensions that change, which have rules for what they are to have, where names are listed."""
+def _by_more_names(program: Program, axes: Mapping[str, object], change: PricedChange) -> Iterator[Edits]:
+    """Names for dimensions that have none where names are listed, with rules for what these dimensions are to have."""
     now, wanted = (entries_in(each or "P()") for each in (change.now, change.spec))
-    named = {repr(value): name for name, value in axes.items()}
+    named = {repr(value): name for name, value in axes.items() if value is not None}
     for file in user_files(program):
         for node in nodes_of(program, file):
-            names = listed_in(node) if isinstance(node, ast.expr) else ()
-            if (
-                not isinstance(node, ast.expr)
-                or not axes.keys() & set(names)
-                or without_nones([axes.get(name or "") for name in names]) != now
-            ):
+            names = listed_in(node)
+            entries = [axes.get(name or "") for name in names]
+            if not isinstance(node, ast.expr) or axes.keys().isdisjoint(names) or without_nones(entries) != now:
                 continue
-            texts = [
-                repr(name) if axes.get(name or "") == after else repr(named[repr(after)])
-                for name, after in zip_longest(names, wanted)
-                if axes.get(name or "") == after or repr(after) in named
-            ]
-            if len(texts) == max(len(names), len(wanted)):
-                text = ", ".join(texts)
-                yield instead(
-                    (file, node), f"{ast.unparse(node.func)}({text})" if isinstance(node, ast.Call) else f"({text})"
-                )
+            pairs = list(zip_longest(names, wanted))
+            more = [named.get(repr(after)) if name is None else name for name, after in pairs]
+            is_right = [axes.get(name or "") for name in more] == [after for _, after in pairs]
+            if is_right and more != list(names):
+                text = ", ".join(map(repr, more))
+                made = f"{ast.unparse(node.func)}({text})" if isinstance(node, ast.Call) else f"({text})"
+                yield instead((file, node), made)
 
 
 def _axes_of(program: Program, file: str, rules: Iterable[Rule]) -> dict[str, object]:
