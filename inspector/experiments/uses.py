@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Iterator, Sequence
 
 from ..findings.fixes.calls import captured_name, imports, nodes_of, user_files
 from ..findings.fixes.edits import Edits, extent, together, wrapped
 from ..findings.fixes.specs import sharding_text
-from ..ir.name_scopes import steps_of
+from ..ir.name_scopes import common_start, steps_of
 from ..ir.program import Program
 from ..report import Edit, Report
 
@@ -18,9 +17,7 @@ CONSTRAIN = "with_sharding_constraint"
 
 def tree_of(names: Sequence[str]) -> str:
     """The tree that some paths are of, as an expression: `state.params` of `state.params['w']`."""
-    paths = ([_root(name), *steps_of(name)] for name in names)
-    steps = itertools.takewhile(lambda each: len(set(each)) == 1, zip(*paths, strict=False))
-    return "".join(each[0] for each in steps)
+    return "".join(common_start((_root(name), *steps_of(name)) for name in names))
 
 
 def _root(name: str) -> str:
