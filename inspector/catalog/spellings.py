@@ -170,5 +170,13 @@ def place_of_parameters(path: str) -> int:
     return next((number for number, word in enumerate(words) if word in PARAMETERS), 2)
 
 
+_INDEX, _LAYER = re.compile(r"\[\d+\]"), re.compile(r"_\d+(?='\]|/)")
+
+
+def of_all_layers(path: str) -> str:
+    """A path that all layers have: `['block_0']['dense_1']` is that of `dense_1` in all blocks."""
+    return _LAYER.sub("_*", _INDEX.sub("[*]", path), count=1)
+
+
 ROW_LOOPS = ("map", "scan")
 """Functions of `jax.lax` that run over the rows of arrays, one after the other."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ from ..capture.children import run
 from ..capture.model import has_mesh
 from ..capture.protocol import bootstrap
 from ..capture.scratch import Scratch
+from ..catalog.spellings import of_all_layers
 from ..ir.program import Program
 from ..report.findings import FLOPS_PER_BYTE, MEMORY_PER_BYTE
 
@@ -33,7 +33,6 @@ saved 6 %."""
 DOUBTFUL = 0.5
 """Share of what a doubtful candidate may spare that is expected of it."""
 
-_NUMBER = re.compile(r"\[\d+\]")
 START_S = 10.0
 """Seconds in which the process starts and reads the module, besides those for prices."""
 
@@ -127,7 +126,7 @@ class PricedRow(Record, frozen=True):
         """The changes that are made together: of all layers, and of one constraint, from one spec to one."""
         found: dict[tuple[object, ...], list[PricedChange]] = {}
         for each in self.changes:
-            place = each.stack if each.kind == "constraint" else _NUMBER.sub("[*]", each.name)
+            place = each.stack if each.kind == "constraint" else of_all_layers(each.name)
             found.setdefault((each.kind, place, each.now, each.spec), []).append(each)
         return tuple(PricedCandidate("d", tuple(changes), self.price, 0.0) for changes in found.values())
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
 
-from ....catalog.spellings import PARAMETERS, place_of_parameters
+from ....catalog.spellings import PARAMETERS, of_all_layers, place_of_parameters
 from .. import modules
 from .followed import Followed
 from .lowered import Change, Dims, Frame, Lowered, Spec, replicated, spec_in
@@ -29,8 +29,6 @@ T = TypeVar("T")
 
 _STEP = re.compile(r"\[[^\]]*\]|\.\w+")
 _FIRST = re.compile(r"^\w+")
-_NUMBER = re.compile(r"\[\d+\]")
-_LAYER = re.compile(r"_\d+(?='\]|/)")
 _STACKED = re.compile(r"lhs_batching_dimensions = \[(\d+)")
 MAX_STACKS = 4
 """Lines from which stacks of matrices are followed."""
@@ -163,7 +161,7 @@ class Requests:
     def candidates(self, pricing: Pricing) -> Iterator[Candidate]:
         """All kinds, each change once: the likeliest mistakes first, then the other kinds by turns."""
         others = (self._batches(pricing), self._constraints(), self._arguments(), self._outputs(), self._uses())
-        many = itertools.zip_longest(*others, self._results(_starred))
+        many = itertools.zip_longest(*others, self._results(of_all_layers))
         kinds = (self._results(_first_step), self._homes(), self._inputs(), self._sliced(pricing), *many)
         found = (each for kind in kinds for each in kind if each is not None)
         yield from dict.fromkeys(found)
@@ -187,7 +185,7 @@ class Requests:
             for number, home in self.home.items()
             if lowered.arguments[number].dims != lowered.arguments[home].dims
         ]
-        for key in (_first, _starred):
+        for key in (_first, of_all_layers):
             shared = {number: key(lowered.names[number]) for number in apart}
             for members in _grouped(apart, shared.__getitem__):
                 specs = {number: lowered.arguments[self.home[number]] for number in members}
@@ -300,7 +298,7 @@ class Requests:
         found = {number: spec for number, spec in sliced.items() if number not in self.home}
         names = self.lowered.names
         by_root = _grouped(found, lambda number: _first(names[number]))
-        for members in (*by_root, *_grouped(found, lambda number: _starred(names[number]))):
+        for members in (*by_root, *_grouped(found, lambda number: of_all_layers(names[number]))):
             yield Candidate("f", self.with_results({number: found[number] for number in members}))
 
     def _uses(self) -> Iterator[Candidate]:
@@ -322,7 +320,11 @@ class Requests:
         lowered = self.lowered
 
         def kind(number: int) -> Hashable:
-            return _starred(lowered.result_names[number]), str(lowered.result_types[number]), lowered.results[number]
+            return (
+                of_all_layers(lowered.result_names[number]),
+                str(lowered.result_types[number]),
+                lowered.results[number],
+            )
 
         requested = [n for n, now in enumerate(lowered.results) if now is not None and n not in self.tied]
         return sorted(_grouped(requested, kind), key=lambda each: -math.prod(lowered.result_types[each[0]].shape))
@@ -333,7 +335,7 @@ class Requests:
 
         def place(number: int) -> Hashable:
             home = self.home.get(number, number)
-            return _starred(lowered.names[home]), tuple(lowered.types[number].shape), lowered.arguments[number]
+            return of_all_layers(lowered.names[home]), tuple(lowered.types[number].shape), lowered.arguments[number]
 
         return _grouped([number for number, type in enumerate(lowered.types) if type.rank], place)
 
@@ -560,11 +562,6 @@ def _first(path: str) -> str:
 
 def _first_step(path: str) -> str:
     return next(iter(_steps(path)), path)
-
-
-def _starred(path: str) -> str:
-    """A path that all layers have: `['block_0']['dense_1']` is that of dense_1 in all blocks."""
-    return _LAYER.sub("_*", _NUMBER.sub("[*]", path), count=1)
 
 
 def _with_axes(dims: Dims, place: int, axes: tuple[str, ...]) -> Spec:
