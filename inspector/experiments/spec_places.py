@@ -31,8 +31,9 @@ Names = tuple[str | None, ...]
 def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Edits]:
     """The specs of arguments by tables of rules.
 
-    In a table of patterns of paths, a rule of its own before the one that a path has now. In a table of logical names
-    of dimensions, the axes that a dimension is to have for a name that has those of today.
+    In a table of patterns of paths, a rule of its own before the one that a path has now, or that one behind others. In
+    a table of logical names of dimensions, the axes that a dimension is to have for a name that has those of today, or
+    a name for a dimension that has none.
     """
     changes = [each for each in changes if each.kind == "argument"]
     keys, files = set(NAME.findall(changes[0].name)[-1:]), user_files(program)
@@ -102,21 +103,21 @@ def _behind_others(
     file: str, rules: Sequence[Rule], changes: Iterable[PricedChange], helpers: Collection[str]
 ) -> Edits:
     """The rule that these arguments have now, behind those that would choose what they are to have."""
-    matched: list[tuple[int, int]] = []
+    behind: dict[int, int] = {}
     for change in changes:
         path, wanted = "/".join(NAME.findall(change.name)), entries_in(change.spec or "P()")
-        with suppress(re.error):
-            own = [number for number, rule in enumerate(rules) if re.search(rule[1], path)]
-            matched += [(own[0], other) for other in own[1:2] if spec_entries(rules[other][2], helpers) == wanted]
-    if len({now for now, _ in matched}) != 1:
+        own = [number for number, rule in enumerate(rules) if _matches(rule[1], path)]
+        if len(own) > 1 and spec_entries(rules[own[1]][2], helpers) == wanted:
+            behind[own[0]] = max(own[1], behind.get(own[0], 0))
+    if len(behind) != 1:
         return ()
-    now, last = matched[0][0], max(other for _, other in matched) + 1
-    rule = rules[now][0]
-    if not isinstance(rule, ast.Tuple) or last == len(rules) or rules[now + 1][0].lineno == rule.lineno:
+    ((first, last),) = behind.items()
+    rule, following = rules[first][0], rules[first + 1][0]
+    if not isinstance(rule, ast.Tuple) or last + 1 == len(rules) or following.lineno == rule.lineno:
         return ()
-    moved, start, end = ast.unparse(rule), extent(rules[last][0]), extent(rules[now + 1][0])
-    left_out = Edit(file, *extent(rule)[:2], *end[:2], "")
-    return left_out, Edit(file, *start[:2], *start[:2], f"{moved},\n{' ' * start[1]}")
+    start = extent(rules[last + 1][0])[:2]
+    left_out = Edit(file, *extent(rule)[:2], *extent(following)[:2], "")
+    return left_out, Edit(file, *start, *start, f"{ast.unparse(rule)},\n{' ' * start[1]}")
 
 
 def by_rules(
@@ -124,8 +125,8 @@ def by_rules(
 ) -> Iterator[Edits]:
     """The rules of the dimensions that change, by names of dimensions for which they choose the axes of today."""
     now, wanted = (entries_in(each or "P()") for each in (change.now, change.spec))
-    chosen = {name: value for name, value, _ in reversed(_chosen(program, file, rules))}
-    axes = _axes_of(program, file, rules)
+    known = _chosen(program, file, rules)[::-1]
+    chosen, axes = {name: value for name, value, _ in known}, {name: axes for name, _, axes in known}
     every = [
         names
         for other in user_files(program)

@@ -130,7 +130,7 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
     if kinds == {"new"}:
         yield _wrapped(program, changes)
     elif kinds == {"use"}:
-        yield from where_used(report, [each.name for each in changes], "P()")
+        yield from where_used(report, [each.name for each in changes], changes[0].spec or "P()")
     elif kinds == {"constraint"}:
         yield from _by_names(program, changes[0])
         yield from _apart(report, changes)

@@ -143,7 +143,10 @@ def _found(report: Report, values: list[ShardedValue], axis: str, size: int, sta
             (state, ", ".join(f"{each.name} {each.type} as {each.spec}" for each in values[:6])),
             (f"each device {copies[0]}", copies[1]),
         ),
-        fixes=(*(each for place in places for each in split_loops(report.program, place, size)), *advice(fix)),
+        fixes=(
+            *dict.fromkeys(each for place in places for each in split_loops(report.program, place, size)),
+            *advice(fix),
+        ),
     )
 
 

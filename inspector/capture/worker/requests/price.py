@@ -89,8 +89,7 @@ class Pricing:
     def of(self, changes: Any = ()) -> Price:
         """Return the price of the program with some changes."""
         lowered = self._lowered
-        module = lowered.changed(changes, lowered.light)
-        modules.run(module, *self._passes)
+        module = self._partitioned(changes)
         totals: Counter[str] = Counter()
         main = modules.main_of(module)
         arguments, results = (modules.attributes(main, side) for side in get_args(modules.Side))
@@ -114,15 +113,19 @@ class Pricing:
 
         State that is only read is returned as it came.
         """
-        module = self._lowered.changed(changes, self._lowered.light)
-        modules.run(module, *self._passes)
+        module = self._partitioned(changes)
         found: dict[int, Spec] = {}
         for number, argument in enumerate(modules.body_of(modules.main_of(module)).arguments):
             users = [use.owner for use in argument.uses if not use.owner.name.endswith(".return")]
-            parts = {str(each.attributes["out_sharding"]) for each in users if each.name == "sdy.all_slice"}
-            if len(parts) == 1 and all(each.name == "sdy.all_slice" for each in users):
+            parts = {str(each.attributes["out_sharding"]) if each.name == "sdy.all_slice" else "" for each in users}
+            if len(parts) == 1 and parts != {""}:
                 found[number] = spec_in(parts.pop())
         return found
+
+    def _partitioned(self, changes: Any) -> Any:
+        module = self._lowered.changed(changes, self._lowered.light)
+        modules.run(module, *self._passes)
+        return module
 
     def _parts(self, attribute: ir.Attribute | None) -> int:
         return 1 if attribute is None else self._lowered.parts(spec_of(attribute, 0, self._specs))
