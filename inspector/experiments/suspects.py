@@ -141,13 +141,13 @@ def _finding(priced: Prices, candidate: PricedCandidate, fixes: list[Fix]) -> Fi
 
 
 def confirmed(found: Finding) -> Finding:
-    """A suspect as what it is once trials have shown so: it costs more, or no more."""
+    """A suspect as what it is once trials have shown so: it costs more, or sends no more."""
     done = [fix.experiment for fix in found.fixes if fix.edits]
     said = found.message
     if any(each is not None and each.helps for each in done):
         said = re.sub(r"\bmay (cost|send|compute)\b", r"\1s", said).replace(", or send less", ", or sends less")
     elif done and all(each is not None and _saves_nothing(each) for each in done):
-        said = re.sub(r"\bmay (cost|send) (more|less)\b", r"\1s no \2", said)
+        said = re.sub(r"\bmay (?:cost|send) (more|less)\b", r"sends no \1", said)
     return replace(found, message=said)
 
 

@@ -33,6 +33,9 @@ MAX_MORE_SENT = 1e-3
 LEAST_MEMORY = 0.01
 """Share of the memory of a device that is a saving."""
 
+WORTHWHILE_MEMORY = 0.1
+"""Share of the memory of a device for which somewhat more may be sent, as its price says."""
+
 LEAST = 1e-4
 """Share of the time of a step that is a difference."""
 
@@ -157,7 +160,7 @@ def _without_gain(saves: str, before: Measured, after: Measured) -> str:
         return ""
     most = MAX_MORE_SENT if saves == "memory" else 0.0
     if is_more(before.bytes, after.bytes, most) and (saves == "memory" or before.seconds is None):
-        return "more bytes are sent"
+        return "" if _spares_memory(before, after) else "more bytes are sent"
     if saves == "memory":
         return "" if is_more(after.memory, before.memory, LEAST_MEMORY) else "no less memory is needed"
     if before.seconds is not None and after.seconds is not None:
@@ -176,6 +179,14 @@ def _without_gain(saves: str, before: Measured, after: Measured) -> str:
     if not is_more(_with_later(after), _with_later(before)):
         return f"the next step sends {format_bytes(after.later)} to reshard its arguments"
     return ""
+
+
+def _spares_memory(before: Measured, after: Measured) -> bool:
+    """Return whether a device needs so much less memory that it is worth the bytes that are sent for it."""
+    is_less = is_more(after.memory, before.memory, WORTHWHILE_MEMORY)
+    is_slower = is_more(before.flops, after.flops) or is_more(before.seconds, after.seconds, LEAST)
+    later = after.later - before.later
+    return is_less and not is_slower and Experiment("tried", before=before, after=after).worth > later
 
 
 def is_more(before: float | None, after: float | None, by: float = 0.0) -> bool:

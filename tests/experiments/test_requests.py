@@ -151,6 +151,16 @@ def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) 
 
 
 @pytest.mark.once
+def test_memory_may_be_worth_the_bytes_that_are_sent_for_it(tmp_path: Path) -> None:
+    before, found, done = first_experiment(tmp_path, programs.PAIRS)
+    (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
+    after, _ = report_of(tmp_path, changed.decode())
+    hlo = after.capture.stage("hlo")
+    assert hlo is not None
+    assert (done.after.bytes, done.values) == (counted(hlo.source.text()), "close")
+    assert 2 * (done.after.memory or 0) < (done.before.memory or 0)
+
+
 def test_gradients_of_loops_in_loops_are_summed_after_the_outer_one(tmp_path: Path) -> None:
     before, found, done = first_experiment(tmp_path, programs.NESTED)
     (changed,) = (edited(before.program, found.fixes[0].edits) or {}).values()
