@@ -1,19 +1,21 @@
-"""Logical names of dimensions for which a table of rules has none: such a dimension is silently left whole."""
+"""Logical names of dimensions: those for which no rule is, which leave a dimension whole, and others in their place."""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
+from itertools import zip_longest
 
 from ..findings.fixes.calls import nodes_of, user_files
-from ..findings.fixes.edits import Edits, instead
+from ..findings.fixes.edits import Edits, instead, together
 from ..findings.rules import suspect
 from ..ir.program import Program
 from ..report import Finding, Fix, Report, SourcePosition
 from .measured import measured
-from .spec_places import tables
+from .pricing import PricedChange
+from .spec_places import axes_of_names, entries_in, tables, without_nones
 
 MAX_WAYS = 2
 
@@ -35,6 +37,45 @@ def renamed(report: Report) -> Iterator[Finding]:
                 message = f"no rule is for dimensions named {name!r}, which are left whole"
                 place = SourcePosition.of_line(file, alike[0][0].lineno)
                 yield suspect("SS23", name, place, message, fixes, expected=measured(report).bytes)
+
+
+def by_other_names(program: Program, file: str, call: ast.Call, change: PricedChange) -> Iterator[Edits]:
+    """Other names for the dimensions of a constraint that lists names, in the call: those of the axes that they get.
+
+    Of several names for the same axes, the one that is written nearest.
+    """
+    now, wanted = (entries_in(each or "P()") for each in (change.now, change.spec))
+    written = [node for node in nodes_of(program, file) if isinstance(node, ast.Constant)]
+    named = next((n for n, each in enumerate(call.args) if n and isinstance(each, ast.Constant)), len(call.args))
+    for listed in [call.args[named:], *(each.elts for each in call.args if isinstance(each, ast.Tuple | ast.List))]:
+        nodes = [each for each in listed if isinstance(each, ast.Constant) and isinstance(each.value, str | None)]
+        if not nodes or len(nodes) < len(listed) or len(nodes) < len(wanted):
+            continue
+        for of, rules in tables(program):
+            axes = axes_of_names(program, of, rules)
+            if axes.keys().isdisjoint(each.value for each in nodes) or now != without_nones(
+                [axes.get(str(each.value)) for each in nodes]
+            ):
+                continue
+            changed = [
+                (node, _nearest(node, after, axes, written))
+                for node, before, after in zip_longest(nodes, now, wanted)
+                if without_nones([before]) != without_nones([after])
+            ]
+            if all(text for _, text in changed):
+                yield together(*(instead((file, node), text) for node, text in changed))
+
+
+def _nearest(node: ast.Constant, axes: object, known: Mapping[str, object], written: Iterable[ast.Constant]) -> str:
+    """The name of some axes that is written nearest to a place, as text; empty where there is none."""
+    distances = {
+        each.value: abs(each.lineno - node.lineno)
+        for each in sorted(written, key=lambda each: -abs(each.lineno - node.lineno))
+        if isinstance(each.value, str) and known.get(each.value) == axes and each.value in known
+    }
+    if axes is None:
+        return "None"
+    return repr(min(distances, key=lambda name: distances[name])) if distances else ""
 
 
 def _used(program: Program, names: set[str]) -> Counter[str]:

@@ -46,7 +46,7 @@ def _in_tables(program: Program, changes: Iterable[PricedChange]) -> Iterator[Ed
         yield _behind_others(file, rules, changes, helpers)
         by_names = list(dict.fromkeys(by_rules(program, file, rules, changes[0], listed)))
         yield from by_names[:1]
-        yield from _by_more_names(program, _axes_of(program, file, rules), changes[0])
+        yield from _by_more_names(program, axes_of_names(program, file, rules), changes[0])
         yield from by_names[1:] or _other_axes(program, file, rules, changes[0])
 
 
@@ -167,7 +167,7 @@ def _by_more_names(program: Program, axes: Mapping[str, object], change: PricedC
                 yield instead((file, node), made)
 
 
-def _axes_of(program: Program, file: str, rules: Iterable[Rule]) -> dict[str, object]:
+def axes_of_names(program: Program, file: str, rules: Iterable[Rule]) -> dict[str, object]:
     """The axes that rules choose, by the names that they are for."""
     return {name: value for name, _, value in _chosen(program, file, rules)[::-1]}
 

@@ -31,6 +31,7 @@ from ..ir.name_scopes import steps_of
 from ..ir.program import Program
 from ..report import Fix, Report
 from ..report.position import is_installed
+from .logical_names import by_other_names
 from .pricing import PricedCandidate, PricedChange
 from .spec_places import (
     NAME,
@@ -221,6 +222,8 @@ def _by_names(program: Program, change: PricedChange) -> Iterator[Edits]:
         listed = list(filter(None, (listed_in(each) for argument in given for each in ast.walk(argument))))
         for file, rules in tables(program) if listed else ():
             yield from by_rules(program, file, rules, change, listed)
+        if isinstance(call, ast.Call) and not is_installed(frame.file):
+            yield from by_other_names(program, frame.file, call, change)
 
 
 def _apart(report: Report, changes: Iterable[PricedChange]) -> Iterator[Edits]:

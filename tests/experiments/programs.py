@@ -957,3 +957,22 @@ w = {{name: A(S(), 64, 32) for name in "ab"}}
 step_inputs = (w, A(S("data"), 512, 64), A(S("data"), 512, 64))
 """
 """All pairs of a contrastive loss on every device: rows take a quarter of the memory, and send somewhat more."""
+
+OTHER_NAME = f"""{HEAD}
+RULES = (("batch", "data"), ("mlp", "model"), ("vocab", "model"), ("embed", None))
+
+def constrain(x, *names):
+    rules = dict(RULES)
+    return jax.lax.with_sharding_constraint(x, S(*(rules[each] for each in names)))
+
+def loss(w, x, target):
+    x = constrain(jnp.tanh(x @ w["up"]), "batch", "mlp") @ w["down"]
+    x = constrain(x, "batch", "embed")
+    logits = constrain(x @ w["head"], "batch", "embed")
+    return -jnp.mean(jnp.sum(target * jax.nn.log_softmax(logits), -1))
+
+step = jax.jit(jax.grad(loss))
+w = {{"up": A(S(None, "model"), 32, 64), "down": A(S("model"), 64, 32), "head": A(S(None, "model"), 32, 512)}}
+step_inputs = (w, A(S("data"), 128, 32), A(S("data", "model"), 128, 512))
+"""
+"""Logits of which one dimension has the name of another one, for which the rules have no axis."""

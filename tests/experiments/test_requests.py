@@ -105,6 +105,7 @@ def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experi
             (programs.EARLY, "everyone"),
             (programs.REPEATED, "    k = "),
             (programs.HALO, "above"),
+            (programs.OTHER_NAME, "logits = constrain"),
         ],
         3,
         1,
@@ -130,6 +131,7 @@ def first_experiment(tmp_path: Path, text: str) -> tuple[Report, Finding, Experi
         "early",
         "repeated",
         "halo",
+        "other name",
     ],
 )
 def test_the_first_fix_saves_what_it_says(tmp_path: Path, text: str, line: str) -> None:

@@ -106,10 +106,23 @@ def own_operands(program: Program, place: SourcePosition, axes: str) -> Iterator
     bodies = [node for node in function.body if isinstance(node, ast.FunctionDef) and node.name == named]
     used = {node.id for each in (*bodies, body) for node in ast.walk(each) if isinstance(node, ast.Name)}
     indent = " " * getattr(statement, "col_offset", 0)
-    for name in [each.arg for each in function.args.args if each.arg in used]:
-        line = getattr(statement, "lineno", 0)
+    line = getattr(statement, "lineno", 0)
+    bound = [each.id for node in function.body if node.lineno < line for each in _bound_by(node)]
+    for name in dict.fromkeys((*(each.arg for each in function.args.args), *bound)):
+        if name not in used:
+            continue
         cast = f"{indent}{name} = {_cast(program, loop, axes)}, {name})\n"
         yield name, (Edit(loop[0], line, 0, line, 0, cast),)
+
+
+def _bound_by(statement: ast.stmt) -> Iterator[ast.Name]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    yield from (
+        node
+        for target in targets
+        for node in ast.walk(target)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
 
 
 def _cast(program: Program, call: Call, axes: str) -> str:
