@@ -117,6 +117,15 @@ def mean_loss(w, xs):
 
 outside = jax.jit(jax.grad(mean_loss))
 
+@partial(jax.shard_map, mesh=mesh, in_specs=(P(), P(None, "dp")), out_specs=P())
+def mean_loss_of_part(w, xs):
+    stage = jnp.tanh(w)
+    def body(total, x):
+        return total + loss(stage, x), None
+    return lax.pmean(lax.scan(body, lax.pcast(0.0, "dp", to="varying"), xs)[0], "dp")
+
+assigned = jax.jit(jax.grad(mean_loss_of_part))
+
 split = partial(jax.jit, in_shardings=(NamedSharding(mesh, P()), NamedSharding(mesh, P(None, "dp"))))
 
 @split
@@ -147,7 +156,7 @@ def closed_over(w, xs):
     return gradients(w)
 
 propagated_inputs = recurrent_inputs = written_out_inputs = closed_over_inputs = lambda: inputs
-helped_inputs = helped_beside_inputs = apart_inputs = twice_inputs = outside_inputs = lambda: inputs
+helped_inputs = helped_beside_inputs = apart_inputs = twice_inputs = assigned_inputs = outside_inputs = lambda: inputs
 inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
     jnp.ones((64, 64)), jnp.arange(8. * 64 * 64).reshape(8, 64, 64) / 1e5
 )
@@ -168,6 +177,7 @@ inputs = inline_inputs = pair_inputs = checked_inputs = shared_inputs = (
             ("shared", "total = lax.psum(total, 'dp')"),
             ("twice", ""),
             ("outside", "w = jax.tree.map(lambda leaf: lax.pcast(leaf, 'dp', to='varying'), w)"),
+            ("assigned", "stage = jax.tree.map(lambda leaf: lax.pcast(leaf, 'dp', to='varying'), stage)"),
             ("propagated", "lambda xs: lax.pmean(lax.scan(body, jnp.zeros_like(w), xs=xs), 'dp')"),
             ("recurrent", "lambda w, xs: lax.pmean(jax.value_and_grad(unrolled)(w, xs=xs), 'dp')"),
             ("written_out", "(P(), P(None, 'dp')), out_specs=P(), check_vma=False)(w, xs)"),
