@@ -61,7 +61,7 @@ def _found(report: Report, axes: tuple[str, ...], pairs: list[Pair], others: str
         differs = f"sharded as {state.spec}, but {parameter.name} as {parameter.spec}"
     fix = f"make it with that sharding: jax.device_put({state.name}, {parameter.name}.sharding)"
     if has_keyword(report.program, "in_shardings"):
-        fix = f"request {parameter.spec} for it in jit's in_shardings and out_shardings, and where it is made"
+        fix = f"request {parameter.spec} where it is made, in jit's in_shardings, and for what the step returns of it"
     return finding(
         RULE,
         FindingPlace(state.name, state.source, state.stage, state.span),

@@ -15,11 +15,14 @@ MAX_TITLES = 3
 
 MAX_ROWS = 12
 
+BEST = "*"
+"""The mark of rows of which no other one is both faster and smaller."""
+
 NO_EDITS = ("none is known that makes these requests",)
 
 
 def suggestions(found: Suggestions) -> Table:
-    """The rows, today's among them: the cheapest first; `*` where no row is both faster and smaller."""
+    """The rows, today's among them: the cheapest first."""
     now = next(row for row in found.rows if row.requests is None).experiment.after
     has_time = now.seconds is not None
     return Table(
@@ -51,7 +54,7 @@ def _row(row: Suggestion) -> Row:
     requests = ", ".join([*titles[:MAX_TITLES], *([f"and {more} more"] if more > 0 else [])])
     return Row(
         (
-            "*" if row.is_best else "",
+            BEST if row.is_best else "",
             "" if after.seconds is None else time_cell(after.seconds),
             size_cell(after.bytes),
             size_cell(after.memory),
