@@ -338,7 +338,7 @@ CEILINGS = {
     "inspector/experiments": 3730,
     "inspector/findings": 8920,
     "inspector/ir": 1906,
-    "inspector/render": 8725,
+    "inspector/render": 8735,
     "inspector/report": 2840,
     "inspector/selection": 285,
     "inspector/shardings": 2770,
