@@ -134,8 +134,8 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield from where_used(report, [each.name for each in changes], changes[0].spec or "P()")
     elif kinds == {"constraint"}:
         yield from _by_names(program, changes[0])
-        yield from _apart(report, changes)
-        yield _constraint(report, changes)
+        apart = list(_apart(report, changes))
+        yield from apart or [_constraint(report, changes)]
     elif candidate.kind == "c":
         yield from _unplaced(program, changes)
         yield from _in_trees(program, changes)

@@ -78,7 +78,11 @@ def test_of_communication(costs: dict[str, Any], why: str) -> None:
         ("SS29", {"flops": (100, 100), "bytes": (100, 100)}, "no fewer bytes are sent"),
         ("SS12", {"memory": (100, 50), "bytes": (100, 100)}, ""),
         ("SS12", {"memory": (100, 100), "bytes": (100, 50)}, "no less memory is needed"),
-        ("SS12", {"memory": (100, 50), "bytes": (100, 101)}, "more bytes are sent"),
+        ("SS12", {"memory": (100, 50), "bytes": (100, 103)}, "more bytes are sent"),
+        ("SS12", {"memory": (100, 50), "bytes": (100, 102)}, ""),  # a twentieth of the memory that is spared
+        ("SS12", {"memory": (100, 50), "bytes": (100, 102), "flops": (100, 101)}, "more bytes are sent"),
+        ("SS23", {"memory": (100, 50), "bytes": (100, 102)}, ""),
+        ("SS23", {"memory": (100, 50), "bytes": (100, 102), "later": (0, 1)}, "more bytes are sent"),
     ],
 )
 def test_of_operations_and_memory(rule: str, costs: dict[str, Any], why: str) -> None:
