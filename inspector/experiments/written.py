@@ -134,8 +134,10 @@ def _edits(report: Report, candidate: PricedCandidate) -> Iterator[Edits]:
         yield from where_used(report, [each.name for each in changes], changes[0].spec or "P()")
     elif kinds == {"constraint"}:
         yield from _by_names(program, changes[0])
-        apart = list(_apart(report, changes))
-        yield from apart or [_constraint(report, changes)]
+        apart, at_once = list(_apart(report, changes)), _constraint(report, changes)
+        yield from apart
+        if not apart or not _unpacks(program, at_once):
+            yield at_once
     elif candidate.kind == "c":
         yield from _unplaced(program, changes)
         yield from _in_trees(program, changes)
@@ -266,6 +268,16 @@ def _constraint(report: Report, changes: Sequence[PricedChange]) -> Edits:
             constrain = ast.unparse(node.func)  # of Explicit axes reshard, where the other one only asserts
         return instead((frame.file, node), f"{constrain}({operand}, {sharding})") if sharding and constrain else ()
     return ()
+
+
+def _unpacks(program: Program, edits: Edits) -> bool:
+    """Return whether edits replace what takes its entries from its caller, which would then say nothing."""
+    frames = (
+        Frame(each.file, "", each.line, column=each.column, end_line=each.end_line, end_column=each.end_column)
+        for each in edits
+    )
+    replaced = (expression_at(program, frame) for frame in frames)
+    return any(isinstance(node, ast.Starred) for each in replaced if each is not None for node in ast.walk(each))
 
 
 def _is_written_out(entries: Sequence[ast.expr], spec: str | None) -> bool:
