@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ..catalog.spellings import PRIMITIVES
 from ..correspondence.partitioned import Partitioning, is_of_custom
 from ..ir.name_scopes import is_path, last_components, merged_parts
-from ..report import Origin, Pass
+from ..report import Collective, Origin, Pass
 
 
 def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
@@ -22,8 +22,19 @@ def direction_of(op_name: str | None, *, differentiated: bool) -> Pass:
     """
     if op_name is None or not is_path(op_name):
         return "unknown"
-    parts = {_direction(part, differentiated) for part in merged_parts(op_name)}
+    parts = {_direction(part, differentiated=differentiated) for part in merged_parts(op_name)}
     return parts.pop() if len(parts) == 1 else "unknown"
+
+
+def is_repeated(collective: Collective) -> bool:
+    """Return whether the backward pass repeats a collective of the forward pass, or a part of a combined one."""
+    names = (collective.op_name, *(part.op_name for part in collective.parts))
+    return collective.direction == "recompute" or any(
+        _direction(each, differentiated=True) == "recompute"
+        for name in names
+        if name is not None and is_path(name)
+        for each in merged_parts(name)
+    )
 
 
 def written_by(origin: Origin, direction: Pass) -> Origin:
@@ -31,7 +42,7 @@ def written_by(origin: Origin, direction: Pass) -> Origin:
     return "autodiff" if origin == "user" and direction == "backward" else origin
 
 
-def _direction(path: str, differentiated: bool) -> Pass:
+def _direction(path: str, *, differentiated: bool) -> Pass:
     if "rematted_computation" in path:
         return "recompute"
     if "transpose(" in path:

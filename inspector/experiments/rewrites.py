@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ..collectives.origin import is_repeated
 from ..findings.compiled import at_most, in_hlo
 from ..findings.fixes.after_loop import own_operands
 from ..findings.fixes.calls import behind, imports, name_of, nodes_of, of_lax, own_files
@@ -46,7 +47,7 @@ def rewrites(report: Report) -> Iterator[Finding]:
 
 def _saved(report: Report) -> Iterator[Finding]:
     """Checkpoints that save more, where the backward pass repeats collectives of the forward pass."""
-    repeated = [each for each in in_hlo(report) if each.direction == "recompute"]
+    repeated = [each for each in in_hlo(report) if is_repeated(each)]
     size = at_most(*repeated).bytes
     for file in own_files(report.program) if repeated else ():
         source = report.program.file(file)
