@@ -335,7 +335,7 @@ CEILINGS = {
     "inspector/diff": 1380,
     "inspector/evaluate": 3470,
     "inspector/execution_counts": 550,
-    "inspector/experiments": 3730,
+    "inspector/experiments": 3745,
     "inspector/findings": 8920,
     "inspector/ir": 1906,
     "inspector/render": 8735,
